@@ -1,0 +1,90 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, relative, resolve } from 'node:path'
+import { MirrorError } from '../errors.ts'
+import { type ConfigDocument, parseConfigDocument } from './config-document.ts'
+import { errorCode, interpolate } from './interpolation.ts'
+import { applyOverride, type Override, parseOverride } from './overrides.ts'
+import { proxyFromEnvironment } from './proxy-environment.ts'
+import { type Config, createSchema, createSections } from './schema.ts'
+import { formatKeyPath, type KeyPath } from './schema-path.ts'
+import { listProblems, type Problem } from './schema-problems.ts'
+
+/** Where the configuration comes from. */
+export interface LoadOptions {
+  /** `--config FILE`, relative to `cwd`; without it `config.yaml` in `cwd` is read if it exists. */
+  readonly file?: string
+  /** The values of `--set`, in order; they win over the file. */
+  readonly set: readonly string[]
+  readonly cwd: string
+  readonly env: NodeJS.ProcessEnv
+}
+
+/**
+ * Loads the configuration: file, then `--set`, then placeholders, then checks and defaults. Relative paths, also those
+ * given by `--set`, are resolved against the file's folder, without a file against `cwd`. Without `upstream.proxy` the
+ * proxy variables of the environment apply (`proxyFromEnvironment`).
+ * @throws MirrorError `CONFIGURATION`, one line for each problem, with its key and its place; values never appear
+ */
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  const source = await openDocument(options)
+  const sections = createSections(source.folder)
+  let settings = source.document.settings
+  const overrides: Override[] = []
+  for (const text of options.set) {
+    const override = parseOverride(text, sections, settings)
+    overrides.push(override)
+    settings = applyOverride(settings, override)
+  }
+  const problems: Problem[] = []
+  const report = (path: KeyPath, message: string) => problems.push({ path, message, namesKey: false })
+  const filled = await interpolate(settings, { env: options.env, folder: source.folder, report })
+  const placeOf = (path: KeyPath) => {
+    const isOverride = overrides.some((override) => override.path.every((key, index) => key === path[index]))
+    return isOverride ? '--set' : source.document.place(path)
+  }
+  assertNoProblems(problems, placeOf)
+  const parsed = createSchema(source.folder).safeParse(filled)
+  if (!parsed.success) {
+    assertNoProblems(listProblems(sections, parsed.error.issues), placeOf)
+    throw new MirrorError('CONFIGURATION', 'the configuration is not valid', {})
+  }
+  return withProxyOfEnvironment(parsed.data, options.env)
+}
+
+function withProxyOfEnvironment(config: Config, env: NodeJS.ProcessEnv): Config {
+  const { proxy, ...upstream } = config.upstream
+  if (proxy === 'off') return { ...config, upstream }
+  if (proxy !== undefined) return config
+  return { ...config, upstream: { ...proxyFromEnvironment(env), ...upstream } }
+}
+
+interface Source {
+  readonly document: ConfigDocument
+  readonly folder: string
+}
+
+async function openDocument({ file, cwd }: LoadOptions): Promise<Source> {
+  const path = resolve(cwd, file ?? 'config.yaml')
+  const name = file ?? 'config.yaml'
+  try {
+    const text = await readFile(path, 'utf8')
+    return { document: parseConfigDocument(text, name), folder: dirname(path) }
+  } catch (error) {
+    if (error instanceof MirrorError) throw error
+    if (file === undefined && errorCode(error) === 'ENOENT') {
+      return { document: parseConfigDocument('', 'defaults'), folder: cwd }
+    }
+    const message = `configuration file ${relative(cwd, path) || path} cannot be read (${errorCode(error)})`
+    throw new MirrorError('CONFIGURATION', message, {}, error)
+  }
+}
+
+function assertNoProblems(problems: readonly Problem[], placeOf: (path: KeyPath) => string): void {
+  const [first] = problems
+  if (first === undefined) return
+  const lines = problems.map(({ path, message, namesKey }) => {
+    const key = formatKeyPath(path)
+    return `${placeOf(path)}: ${namesKey || key === '' ? '' : `${key}: `}${message}`
+  })
+  throw new MirrorError('CONFIGURATION', [...new Set(lines)].join('\n'), { key: formatKeyPath(first.path) })
+}

@@ -1,0 +1,65 @@
+import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
+import { MirrorError } from './errors.ts'
+import type { TlsIdentity } from './tls/tls-identity.ts'
+
+/** A client that takes nothing for so long is gone. */
+const SOCKET_SILENCE_MS = 300_000
+const KEEP_ALIVE_MS = 65_000
+
+/** Where to listen and as whom. */
+export interface ListenerOptions {
+  readonly host: string
+  readonly port: number
+  /** Undefined: plain HTTP, for a TLS front. */
+  readonly identity: TlsIdentity | undefined
+  readonly handle: RequestListener
+}
+
+/** An open port. */
+export interface Listener {
+  /** The port that was bound, where 0 was asked for. */
+  readonly port: number
+  /** Accepts nothing new, gives running answers up to `graceMs`, then tears what is left. */
+  close(graceMs: number): Promise<void>
+}
+
+/** Opens the port. The certificate follows its identity without dropping connections. @throws MirrorError `CONFIGURATION` */
+export async function openListener({ host, port, identity, handle }: ListenerOptions): Promise<Listener> {
+  const options = { keepAliveTimeout: KEEP_ALIVE_MS, optimizeEmptyRequests: true }
+  let server: Server | HttpsServer
+  if (identity === undefined) server = createHttpServer(options, handle)
+  else {
+    const secure = createHttpsServer({ ...options, ...identity.secureContext() }, handle)
+    identity.onChange(() => secure.setSecureContext(identity.secureContext()))
+    server = secure
+  }
+  server.setTimeout(SOCKET_SILENCE_MS)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)))
+    server.listen(port, host, resolve)
+  })
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : port,
+    close: (graceMs) => closeServer(server, graceMs),
+  }
+}
+
+async function closeServer(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+  await closed
+  clearTimeout(timer)
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): MirrorError {
+  const reasons: Record<string, string> = {
+    EADDRINUSE: 'another process listens there; stop it or set listen.port',
+    EACCES: 'this user may not listen there; use a port from 1024 up',
+    EADDRNOTAVAIL: 'this machine has no such address; set listen.host',
+  }
+  const reason = reasons[error.code ?? ''] ?? error.message
+  return new MirrorError('CONFIGURATION', `cannot listen on ${host} port ${port}: ${reason}`, { key: 'listen' }, error)
+}

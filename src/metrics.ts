@@ -1,0 +1,79 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+/**
+ * Every metric of Terramirror, declared once. Labels are bounded: routes, outcomes, statuses, verdicts, and hosts of
+ * configured origins; never an address that a client can make up.
+ */
+export class Metrics {
+  readonly registry = new Registry()
+  readonly requests = new Counter({
+    name: 'terramirror_requests_total',
+    help: 'Requests answered, by route, HTTP status and cache outcome.',
+    labelNames: ['route', 'status', 'outcome'] as const,
+    registers: [this.registry],
+  })
+  readonly requestSeconds = new Histogram({
+    name: 'terramirror_request_duration_seconds',
+    help: 'Time from the request to the last byte of its answer, by route.',
+    labelNames: ['route'] as const,
+    buckets: [0.005, 0.02, 0.1, 0.5, 2, 8, 30, 120, 600],
+    registers: [this.registry],
+  })
+  readonly sentBytes = new Counter({
+    name: 'terramirror_sent_bytes_total',
+    help: 'Bytes of answer bodies sent to clients, by route.',
+    labelNames: ['route'] as const,
+    registers: [this.registry],
+  })
+  readonly upstreamRequests = new Counter({
+    name: 'terramirror_upstream_requests_total',
+    help: 'Requests sent to origins, by host and HTTP status ("error" if none came).',
+    labelNames: ['host', 'status'] as const,
+    registers: [this.registry],
+  })
+  readonly upstreamSeconds = new Histogram({
+    name: 'terramirror_upstream_request_duration_seconds',
+    help: 'Time until an origin answered with its headers, by host.',
+    labelNames: ['host'] as const,
+    buckets: [0.02, 0.1, 0.5, 1, 2, 4, 8],
+    registers: [this.registry],
+  })
+  readonly upstreamBytes = new Counter({
+    name: 'terramirror_upstream_received_bytes_total',
+    help: 'Bytes received from origins, by host.',
+    labelNames: ['host'] as const,
+    registers: [this.registry],
+  })
+  readonly upstreamRetries = new Counter({
+    name: 'terramirror_upstream_retries_total',
+    help: 'Requests to origins that were tried again or resumed, by host.',
+    labelNames: ['host'] as const,
+    registers: [this.registry],
+  })
+  readonly verdicts = new Counter({
+    name: 'terramirror_verification_verdicts_total',
+    help: 'Platforms of releases that were let in (by rule) or refused (by error code).',
+    labelNames: ['verdict'] as const,
+    registers: [this.registry],
+  })
+  readonly releaseChanges = new Counter({
+    name: 'terramirror_release_changes_total',
+    help: 'How often an origin offered other bytes for a version that was seen before.',
+    registers: [this.registry],
+  })
+  readonly damagedBlobs = new Counter({
+    name: 'terramirror_damaged_blobs_total',
+    help: 'Stored files that were found damaged and set aside.',
+    registers: [this.registry],
+  })
+  readonly cacheBytes = new Gauge({
+    name: 'terramirror_cache_bytes',
+    help: 'Bytes of all stored archives and evidence.',
+    registers: [this.registry],
+  })
+  readonly downloads = new Gauge({
+    name: 'terramirror_downloads_in_flight',
+    help: 'Archives that are being downloaded from origins.',
+    registers: [this.registry],
+  })
+}

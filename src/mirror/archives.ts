@@ -1,0 +1,233 @@
+import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { formatPlatform, type Platform } from '../protocol/platform.ts'
+import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import type { Version } from '../protocol/version.ts'
+import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
+import type { ProviderUpstream } from '../upstream/provider-upstream.ts'
+import type { Answer, Call } from './call.ts'
+import type { Catalogue } from './catalogue.ts'
+import { createDeadline } from './deadline.ts'
+import type { MirrorObserver } from './observer.ts'
+import type { PackageHashes } from './package-hashes.ts'
+import type { ArchiveRecord, ReleasePlatform } from './release-record.ts'
+import type { Releases } from './releases.ts'
+import { SingleFlight } from './single-flight.ts'
+import type { UpstreamFor } from './upstreams.ts'
+import { assertOriginAllowed, type View } from './view.ts'
+
+/** How long the documents for an archive may take; the archive itself may take as long as bytes keep coming. */
+const DOCUMENTS_MS = 8_000
+/** With a fresh document each time: a signed link may have expired, or the origin released anew. */
+const MAX_ATTEMPTS = 2
+
+/** One archive of a provider. */
+export interface PackageId {
+  readonly address: ProviderAddress
+  readonly version: Version
+  readonly platform: Platform
+}
+
+/** An archive as it can be told without opening it. */
+export interface ArchiveFacts {
+  readonly digest: string
+  /** In bytes; undefined while it is not held. */
+  readonly size: number | undefined
+}
+
+/** What `Archives` is made of. */
+export interface ArchivesParts {
+  readonly catalogue: Catalogue
+  readonly blobs: BlobStore
+  readonly releases: Releases
+  readonly hashes: PackageHashes
+  readonly upstreamFor: UpstreamFor
+  readonly shutdown: AbortSignal
+  readonly observer: MirrorObserver
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** The archives themselves: from what is held, else pulled through once for all who ask, and verified before use. */
+export class Archives {
+  readonly #parts: ArchivesParts
+  readonly #flights = new SingleFlight<ArchiveRecord>()
+
+  constructor(parts: ArchivesParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Opens a verified archive; the caller disposes of it. A missing one is downloaded first, however long that takes;
+   * the download goes on when the caller leaves.
+   * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `*_NOT_FOUND`, `NOT_CACHED`, `UPSTREAM_*`, `STORAGE_*`, verification codes
+   */
+  async open(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const held = await this.#findHeld(id)
+    const blob = held && (await this.#parts.blobs.open(held.digest))
+    if (blob !== undefined) return { value: blob, outcome: 'hit' }
+
+    const flight = this.#fetchOnce(id, call)
+    const record = await flight.done
+    const fetched = await this.#parts.blobs.open(record.digest)
+    if (fetched !== undefined) return { value: fetched, outcome: flight.joined ? 'coalesced' : 'miss' }
+    throw new MirrorError('STORAGE_FAILED', `${nameOf(id)} vanished from the store after it was written`, {
+      operation: 'open',
+    })
+  }
+
+  /**
+   * What `open` would give, without opening anything. A missing archive begins its download, which is not waited for.
+   * @throws MirrorError as `open`
+   */
+  async describe(view: View, id: PackageId, call: Call): Promise<Answer<ArchiveFacts>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const held = await this.#findHeld(id)
+    const stat = held && (await this.#parts.blobs.stat(held.digest))
+    if (stat !== undefined && stat.size === held?.size) return { value: stat, outcome: 'hit' }
+    this.#assertOnline(id)
+    const evidence = await this.#parts.releases.getPlatform(id.address, id.version, id.platform, call)
+    const { joined } = this.#fetchOnce(id, call)
+    return { value: { digest: evidence.digest, size: undefined }, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  /** Waits until no download is running. */
+  idle(): Promise<void> {
+    return this.#flights.idle()
+  }
+
+  async #findHeld({ address, version, platform }: PackageId): Promise<ArchiveRecord | undefined> {
+    const { archives } = await this.#parts.catalogue.version(address, version)
+    return archives.get(formatPlatform(platform))
+  }
+
+  #assertOnline(id: PackageId): ProviderUpstream {
+    const upstream = this.#parts.upstreamFor(id.address.hostname)
+    if (upstream !== undefined) return upstream
+    const item = nameOf(id)
+    throw new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
+      item,
+    })
+  }
+
+  #fetchOnce(id: PackageId, call: Call): { done: Promise<ArchiveRecord>; joined: boolean } {
+    return this.#flights.run(nameOf(id), () => this.#fetch(id, call.hops))
+  }
+
+  /** The pull-through of one archive: evidence, bytes, digest, blob, record. */
+  async #fetch(id: PackageId, hops: readonly string[]): Promise<ArchiveRecord> {
+    const upstream = this.#assertOnline(id)
+    const { releases, hashes, log } = this.#parts
+    let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const size = (await this.#sizeOfEqualBlob(evidence)) ?? (await this.#download(id, evidence, { upstream, hops }))
+        const record = await this.#record(id, evidence, size)
+        if (record !== undefined) {
+          hashes.ensure(evidence.digest, evidence.statedHashes, nameOf(id))
+          return record
+        }
+      } catch (error) {
+        if (attempt === MAX_ATTEMPTS || !mayBeOutdated(error)) throw error
+        log.warn({ archive: nameOf(id), err: error }, 'an archive is not what its document says; asking for both again')
+      }
+      if (attempt === MAX_ATTEMPTS) throw releaseKeepsChanging(id)
+      await releases.refresh(id.address, id.version, documentsCall(hops))
+      evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
+    }
+  }
+
+  /** Equal bytes are one blob, whichever origin they came from. */
+  async #sizeOfEqualBlob({ digest }: ReleasePlatform): Promise<number | undefined> {
+    await using blob = await this.#parts.blobs.open(digest)
+    return blob?.size
+  }
+
+  async #download(
+    id: PackageId,
+    evidence: ReleasePlatform,
+    { upstream, hops }: { upstream: ProviderUpstream; hops: readonly string[] },
+  ): Promise<number> {
+    const { observer, blobs, shutdown } = this.#parts
+    observer.downloading(1)
+    try {
+      const archive = await upstream.openArchive(evidence, { signal: shutdown, hops })
+      await using incoming = await blobs.create()
+      for await (const piece of archive) {
+        if (piece.kind === 'restart') await incoming.restart()
+        else await incoming.append(piece.bytes)
+      }
+      assertDigest(id, evidence, incoming.digest())
+      const { size } = await incoming.commit()
+      observer.archiveCached(size)
+      return size
+    } finally {
+      observer.downloading(-1)
+    }
+  }
+
+  /** Pin first, record last. Undefined if meanwhile the release names another digest. */
+  #record(id: PackageId, evidence: ReleasePlatform, size: number): Promise<ArchiveRecord | undefined> {
+    const { releases, catalogue, now } = this.#parts
+    const { address, version } = id
+    const platform = formatPlatform(id.platform)
+    return releases.whileCurrent(address, version, {
+      platform,
+      digest: evidence.digest,
+      work: async ({ generation }) => {
+        const at = new Date(now()).toISOString()
+        const record: ArchiveRecord = {
+          format: 1,
+          address: formatProviderAddress(address),
+          version,
+          platform,
+          filename: evidence.filename,
+          digest: evidence.digest,
+          size,
+          generation,
+          authentication: evidence.authentication,
+          archiveUrl: redactUrl(evidence.archiveUrl),
+          cachedAt: at,
+        }
+        const { pin } = await catalogue.version(address, version)
+        if (pin === undefined) await catalogue.savePin(address, version, { format: 1, generation, pinnedAt: at })
+        await catalogue.saveArchive(address, id.platform, record)
+        return record
+      },
+    })
+  }
+}
+
+function assertDigest(id: PackageId, evidence: ReleasePlatform, actual: string): void {
+  if (actual === evidence.digest) return
+  const upstreamUrl = redactUrl(evidence.archiveUrl)
+  throw new MirrorError(
+    'CHECKSUM_MISMATCH',
+    `${nameOf(id)}: the archive at ${upstreamUrl} has SHA-256 ${actual}, but ${evidence.digest} is published; refused`,
+    { filename: evidence.filename, expected: evidence.digest, actual, upstreamUrl },
+  )
+}
+
+/** Wrong bytes or a dead link: a newer document may name better ones. */
+function mayBeOutdated(error: unknown): boolean {
+  if (!isMirrorError(error)) return false
+  return error.is('CHECKSUM_MISMATCH') || (error.is('UPSTREAM_STATUS') && error.fields.upstreamStatus < 500)
+}
+
+function releaseKeepsChanging(id: PackageId): MirrorError {
+  const { address, version } = id
+  return new MirrorError('UPSTREAM_INVALID', `${nameOf(id)}: the origin keeps changing this release; try again later`, {
+    host: address.hostname,
+    upstreamUrl: '',
+    reason: `release ${version} changed during the download`,
+  })
+}
+
+function documentsCall(hops: readonly string[]): Call {
+  return { deadline: createDeadline(DOCUMENTS_MS), hops }
+}
+
+function nameOf({ address, version, platform }: PackageId): string {
+  return `${formatProviderAddress(address)} ${version} ${formatPlatform(platform)}`
+}

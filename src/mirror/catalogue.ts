@@ -1,0 +1,154 @@
+import { LRUCache } from 'lru-cache'
+import type { z } from 'zod'
+import type { Log } from '../log.ts'
+import { formatPlatform, type Platform } from '../protocol/platform.ts'
+import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import { compareVersions, parseVersion, type Version } from '../protocol/version.ts'
+import type { RecordKey, RecordStore } from '../store/record-store.ts'
+import { ArchiveRecord, PinRecord, Release, TrustRecord } from './release-record.ts'
+
+/** All that is held of one version. */
+export interface HeldVersion {
+  readonly release: Release | undefined
+  readonly pin: PinRecord | undefined
+  /** By `OS_ARCH`. */
+  readonly archives: ReadonlyMap<string, ArchiveRecord>
+}
+
+const NOTHING: HeldVersion = { release: undefined, pin: undefined, archives: new Map() }
+
+/**
+ * What is held, by provider and version: a typed view of the records with a bounded copy in memory. This process is
+ * the only writer of its data folder, so the copy is never older than the disk.
+ *
+ * On disk: `providers/HOST/NAMESPACE/TYPE/{trust, versions/VERSION/{release, pin, archives/OS_ARCH}}`.
+ */
+export class Catalogue {
+  readonly #records: RecordStore
+  readonly #log: Log
+  readonly #versions = new LRUCache<string, Promise<HeldVersion>>({ max: 500 })
+  readonly #installable = new LRUCache<string, Promise<Set<Version>>>({ max: 5_000 })
+  readonly #trust = new LRUCache<string, Promise<TrustRecord | undefined>>({ max: 5_000 })
+
+  constructor(records: RecordStore, log: Log) {
+    this.#records = records
+    this.#log = log
+  }
+
+  /** What is held of a version; nothing at all is a legal answer. @throws MirrorError `STORAGE_FAILED` */
+  version(address: ProviderAddress, version: Version): Promise<HeldVersion> {
+    return load(this.#versions, versionName(address, version), () => this.#readVersion(versionKey(address, version)))
+  }
+
+  /** The versions of which at least one archive is held, ascending. @throws MirrorError `STORAGE_FAILED` */
+  async installableVersions(address: ProviderAddress): Promise<Version[]> {
+    return [...(await this.#installableSet(address))].sort(compareVersions)
+  }
+
+  /** Set once a release of this provider was signed. @throws MirrorError `STORAGE_FAILED` */
+  trust(address: ProviderAddress): Promise<TrustRecord | undefined> {
+    return load(this.#trust, formatProviderAddress(address), () =>
+      this.#read([...providerKey(address), 'trust'], TrustRecord),
+    )
+  }
+
+  /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  async saveTrust(address: ProviderAddress, record: TrustRecord): Promise<void> {
+    await this.#records.put([...providerKey(address), 'trust'], record)
+    this.#trust.set(formatProviderAddress(address), Promise.resolve(record))
+  }
+
+  /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  async saveRelease(address: ProviderAddress, release: Release): Promise<void> {
+    await this.#records.put([...versionKey(address, release.version), 'release'], release)
+    await this.#update(address, release.version, (held) => ({ ...held, release }))
+  }
+
+  /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  async savePin(address: ProviderAddress, version: Version, pin: PinRecord): Promise<void> {
+    await this.#records.put([...versionKey(address, version), 'pin'], pin)
+    await this.#update(address, version, (held) => ({ ...held, pin }))
+  }
+
+  /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  async saveArchive(address: ProviderAddress, platform: Platform, archive: ArchiveRecord): Promise<void> {
+    const name = formatPlatform(platform)
+    await this.#records.put([...versionKey(address, archive.version), 'archives', name], archive)
+    await this.#update(address, archive.version, (held) => ({
+      ...held,
+      archives: new Map(held.archives).set(name, archive),
+    }))
+    const installable = await this.#installableSet(address)
+    installable.add(archive.version)
+  }
+
+  async #update(address: ProviderAddress, version: Version, change: (held: HeldVersion) => HeldVersion): Promise<void> {
+    const held = await this.version(address, version)
+    this.#versions.set(versionName(address, version), Promise.resolve(change(held)))
+  }
+
+  #installableSet(address: ProviderAddress): Promise<Set<Version>> {
+    return load(this.#installable, formatProviderAddress(address), async () => {
+      const found = new Set<Version>()
+      for (const name of await this.#records.children([...providerKey(address), 'versions'])) {
+        const version = parseVersion(name)
+        if (version === undefined) continue
+        const archives = await this.#records.children([...versionKey(address, version), 'archives'])
+        if (archives.length > 0) found.add(version)
+      }
+      return found
+    })
+  }
+
+  async #readVersion(key: RecordKey): Promise<HeldVersion> {
+    const names = await this.#records.children(key)
+    if (names.length === 0) return NOTHING
+    const archives = new Map<string, ArchiveRecord>()
+    for (const platform of await this.#records.children([...key, 'archives'])) {
+      const archive = await this.#read([...key, 'archives', platform], ArchiveRecord)
+      if (archive !== undefined) archives.set(platform, archive)
+    }
+    return {
+      release: await this.#read([...key, 'release'], Release),
+      pin: await this.#read([...key, 'pin'], PinRecord),
+      archives,
+    }
+  }
+
+  /** A record of another shape is as good as none, and is told: the origin can give it again. */
+  async #read<T>(key: RecordKey, schema: z.ZodType<T>): Promise<T | undefined> {
+    const stored = await this.#records.get(key)
+    if (stored === undefined) return undefined
+    const parsed = schema.safeParse(stored)
+    if (parsed.success) return parsed.data
+    this.#log.error(
+      { record: key.join('/'), problems: parsed.error.issues.slice(0, 3) },
+      'ignored an unreadable record',
+    )
+    return undefined
+  }
+}
+
+/** Loads once however many ask; a failure is not kept. */
+function load<T>(cache: LRUCache<string, Promise<T>>, name: string, read: () => Promise<T>): Promise<T> {
+  const known = cache.get(name)
+  if (known !== undefined) return known
+  const loading = read()
+  cache.set(name, loading)
+  loading.catch(() => {
+    if (cache.peek(name) === loading) cache.delete(name)
+  })
+  return loading
+}
+
+function providerKey(address: ProviderAddress): RecordKey {
+  return ['providers', address.hostname, address.namespace, address.type]
+}
+
+function versionKey(address: ProviderAddress, version: Version): RecordKey {
+  return [...providerKey(address), 'versions', version]
+}
+
+function versionName(address: ProviderAddress, version: Version): string {
+  return `${formatProviderAddress(address)} ${version}`
+}

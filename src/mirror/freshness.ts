@@ -1,0 +1,144 @@
+import { LRUCache } from 'lru-cache'
+import { type ErrorCode, type ErrorFields, isMirrorError, isNotFound, MirrorError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { MetadataCache } from '../store/metadata-cache.ts'
+import type { Answer, Call } from './call.ts'
+import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
+import { SingleFlight } from './single-flight.ts'
+
+/** For how long what is held may be used, and how long the origin may take. Times in milliseconds. */
+export interface Freshness {
+  /** A document is used without asking the origin. */
+  readonly freshForMs: number
+  /** A 404 of the origin is believed. */
+  readonly notFoundForMs: number
+  /** With something held, the origin has this long before the held is served stale. */
+  readonly graceMs: number
+  /** After a failed refresh, the held is served stale at once for this long. */
+  readonly backOffMs: number
+  /** The longest that one refresh may take. */
+  readonly refreshForMs: number
+}
+
+/** Fetches a document anew. `signal` is the refresh's own, never that of one client. */
+export type Fetch<T> = (signal: AbortSignal) => Promise<T>
+
+interface Entry<T> {
+  readonly at: number
+  readonly found: { readonly value: T } | { readonly absent: MirrorError }
+}
+
+/** What a document cache is made of. */
+export interface DocumentCacheParts<T> {
+  readonly cache: MetadataCache
+  /** Begins the names of all entries. */
+  readonly prefix: string
+  /** Reads back what `set` wrote; undefined for anything else. */
+  readonly parse: (stored: unknown) => T | undefined
+  readonly freshness: Freshness
+  readonly now: () => number
+  readonly log: Log
+  /** Ends all refreshes when the process stops. */
+  readonly shutdown: AbortSignal
+}
+
+/**
+ * Documents of origins with their age: fresh ones are served as they are; old ones are refreshed, and served stale
+ * when the origin is slow or down; a 404 is remembered for a short while, an outage never.
+ */
+export class DocumentCache<T> {
+  readonly #parts: DocumentCacheParts<T>
+  readonly #refreshes = new SingleFlight<Entry<T>>()
+  /** A list may hold thousands of entries: each stored object is parsed once. */
+  readonly #parsed = new WeakMap<object, T>()
+  readonly #failures = new LRUCache<string, { until: number; error: MirrorError }>({ max: 5_000 })
+
+  constructor(parts: DocumentCacheParts<T>) {
+    this.#parts = parts
+  }
+
+  /**
+   * The document under `key`. `atLeastFrom` (a time) asks for one that was fetched since then, if the origin can.
+   * @throws MirrorError the remembered 404; whatever `fetch` throws if nothing is held; `UPSTREAM_TIMEOUT`
+   */
+  async get(key: string, fetch: Fetch<T>, call: Call, atLeastFrom = 0): Promise<Answer<T>> {
+    const { freshness, now } = this.#parts
+    const held = await this.#find(key)
+    if (held !== undefined && held.at >= atLeastFrom) {
+      const age = now() - held.at
+      if ('absent' in held.found) {
+        if (age < freshness.notFoundForMs) throw held.found.absent
+      } else if (age < freshness.freshForMs) return { value: held.found.value, outcome: 'hit' }
+    }
+    const old = held !== undefined && 'value' in held.found ? held.found.value : undefined
+    const failure = this.#failures.get(key)
+    if (old !== undefined && failure !== undefined && now() < failure.until) {
+      return { value: old, outcome: 'stale', reason: failure.error }
+    }
+
+    const refresh = this.#refreshes.run(key, () => this.#refresh(key, fetch))
+    if (old !== undefined && !(await settledWithin(refresh.done, freshness.graceMs))) {
+      return { value: old, outcome: 'stale', reason: slowOrigin(`${this.#parts.prefix} ${key}`) }
+    }
+    try {
+      const entry = await waitFor(refresh.done, call.deadline.signal, `${this.#parts.prefix} ${key}`)
+      if ('absent' in entry.found) throw entry.found.absent
+      return { value: entry.found.value, outcome: refresh.joined ? 'coalesced' : 'miss' }
+    } catch (error) {
+      if (old === undefined || !isMirrorError(error) || isNotFound(error)) throw error
+      return { value: old, outcome: 'stale', reason: error }
+    }
+  }
+
+  async #refresh(key: string, fetch: Fetch<T>): Promise<Entry<T>> {
+    const { freshness, shutdown, log, now, prefix } = this.#parts
+    const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown])
+    try {
+      const entry: Entry<T> = { at: now(), found: { value: await fetch(signal) } }
+      await this.#remember(key, entry)
+      this.#failures.delete(key)
+      return entry
+    } catch (error) {
+      if (isNotFound(error)) {
+        const entry: Entry<T> = { at: now(), found: { absent: error } }
+        await this.#remember(key, entry)
+        return entry
+      }
+      if (isMirrorError(error)) this.#failures.set(key, { until: now() + freshness.backOffMs, error })
+      log.warn({ document: `${prefix} ${key}`, err: error }, 'could not refresh a document of an origin')
+      throw error
+    }
+  }
+
+  async #remember(key: string, { at, found }: Entry<T>): Promise<void> {
+    const stored =
+      'value' in found
+        ? { at, value: found.value }
+        : { at, absent: { code: found.absent.code, message: found.absent.message, fields: found.absent.fields } }
+    await this.#parts.cache.set(`${this.#parts.prefix} ${key}`, stored)
+  }
+
+  async #find(key: string): Promise<Entry<T> | undefined> {
+    const stored = await this.#parts.cache.get(`${this.#parts.prefix} ${key}`)
+    if (typeof stored !== 'object' || stored === null || !('at' in stored) || typeof stored.at !== 'number') return
+    // A clock that was set back must not keep an entry fresh for years.
+    const at = stored.at > this.#parts.now() ? 0 : stored.at
+    if ('value' in stored) {
+      const value = this.#parsed.get(stored) ?? this.#parts.parse(stored.value)
+      if (value === undefined) return undefined
+      this.#parsed.set(stored, value)
+      return { at, found: { value } }
+    }
+    const absent = 'absent' in stored ? reviveError(stored.absent) : undefined
+    return isNotFound(absent) ? { at, found: { absent } } : undefined
+  }
+}
+
+function reviveError(stored: unknown): MirrorError | undefined {
+  if (isMirrorError(stored)) return stored
+  if (typeof stored !== 'object' || stored === null || !('code' in stored) || !('message' in stored)) return undefined
+  const { code, message } = stored
+  const fields = 'fields' in stored && typeof stored.fields === 'object' && stored.fields !== null ? stored.fields : {}
+  if (typeof code !== 'string' || typeof message !== 'string') return undefined
+  return new MirrorError(code as ErrorCode, message, fields as ErrorFields[ErrorCode])
+}

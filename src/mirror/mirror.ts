@@ -1,0 +1,99 @@
+import { type PackageHash, zipHash } from '../protocol/package-hash.ts'
+import { type Platform, parsePlatform } from '../protocol/platform.ts'
+import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import type { Version } from '../protocol/version.ts'
+import type { OpenBlob } from '../store/blob-store.ts'
+import type { ArchiveFacts, Archives, PackageId } from './archives.ts'
+import type { Answer, Call } from './call.ts'
+import type { Catalogue } from './catalogue.ts'
+import type { PackageHashes } from './package-hashes.ts'
+import type { ReleasePlatform } from './release-record.ts'
+import type { Releases } from './releases.ts'
+import type { UpstreamFor } from './upstreams.ts'
+import type { Versions } from './versions.ts'
+import { assertOriginAllowed, type View } from './view.ts'
+
+/** One installable package of a version, as a client may be told. */
+export interface ListedPackage {
+  readonly platform: Platform
+  /** `zh:` always and first; then `h1:` where it is known. */
+  readonly hashes: readonly PackageHash[]
+}
+
+/** What `Mirror` is made of. */
+export interface MirrorParts {
+  readonly catalogue: Catalogue
+  readonly versions: Versions
+  readonly releases: Releases
+  readonly archives: Archives
+  readonly hashes: PackageHashes
+  readonly upstreamFor: UpstreamFor
+}
+
+/** The use cases of Terramirror for providers, whatever protocol the client speaks. */
+export class Mirror {
+  readonly #parts: MirrorParts
+
+  constructor(parts: MirrorParts) {
+    this.#parts = parts
+  }
+
+  /** The versions that a client may choose. @throws MirrorError as `Versions.list` */
+  listVersions(view: View, address: ProviderAddress, call: Call): Promise<Answer<readonly Version[]>> {
+    return this.#parts.versions.list(view, address, call)
+  }
+
+  /**
+   * The packages of one version for every platform, held or not: never waits for an archive. Sealed: only those held.
+   * @throws MirrorError `ORIGIN_NOT_ALLOWED`; what `Releases.get` throws; the outage if a platform that the origin did
+   *   not answer for cannot be told from what is known
+   */
+  async listPackages(
+    view: View,
+    address: ProviderAddress,
+    version: Version,
+    call: Call,
+  ): Promise<Answer<readonly ListedPackage[]>> {
+    assertOriginAllowed(view, address.hostname)
+    const answer = await this.#parts.releases.get(address, version, call)
+    const { release, inferred, unanswered } = answer.value
+    if (unanswered !== undefined) throw unanswered
+    const { archives } = await this.#parts.catalogue.version(address, version)
+    const sealed = this.#parts.upstreamFor(address.hostname) === undefined
+    const packages: ListedPackage[] = []
+    for (const [name, evidence] of Object.entries(release.platforms)) {
+      const held = archives.has(name)
+      if (sealed && !held) continue
+      const label = `${formatProviderAddress(address)} ${version} ${name}`
+      packages.push({ platform: parsePlatform(name), hashes: await this.#hashesOf(evidence, held, label) })
+    }
+    for (const [name, { digest }] of sealed ? [] : inferred) {
+      packages.push({ platform: parsePlatform(name), hashes: [zipHash(digest)] })
+    }
+    return { ...answer, value: packages }
+  }
+
+  /** Opens one archive, downloading it first if need be. The caller disposes of it. @throws MirrorError as `Archives.open` */
+  openArchive(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
+    return this.#parts.archives.open(view, id, call)
+  }
+
+  /** What `openArchive` would give, at once. @throws MirrorError as `Archives.describe` */
+  describeArchive(view: View, id: PackageId, call: Call): Promise<Answer<ArchiveFacts>> {
+    return this.#parts.archives.describe(view, id, call)
+  }
+
+  /** Waits until nothing is on its way from any origin, and gives up computing hashes. */
+  async close(): Promise<void> {
+    await this.#parts.archives.idle()
+    await this.#parts.releases.idle()
+    await this.#parts.hashes.close()
+  }
+
+  async #hashesOf(evidence: ReleasePlatform, held: boolean, label: string): Promise<PackageHash[]> {
+    const computed = held ? await this.#parts.hashes.find(evidence.digest) : undefined
+    if (held && computed === undefined) this.#parts.hashes.ensure(evidence.digest, evidence.statedHashes, label)
+    const h1 = computed ?? evidence.statedHashes.filter((hash) => hash.startsWith('h1:'))
+    return [zipHash(evidence.digest), ...h1]
+  }
+}

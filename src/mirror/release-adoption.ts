@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { MirrorError } from '../errors.ts'
+import type { JsonValue } from '../protocol/json.ts'
+import { assertSha256, type Sha256 } from '../protocol/package-hash.ts'
+import { formatPlatform } from '../protocol/platform.ts'
+import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import type { ListedVersion } from '../protocol/provider-versions.ts'
+import type { AuthenticatedPackage, AuthenticatedRelease } from '../verify/authenticate-release.ts'
+import type { Release, ReleasePlatform } from './release-record.ts'
+
+/** Authenticated evidence that may become the record of a version. */
+export interface Candidate {
+  readonly address: ProviderAddress
+  readonly listed: ListedVersion
+  readonly authenticated: AuthenticatedRelease
+  /** The record so far. */
+  readonly previous: Release | undefined
+  /** Every platform that was asked for was answered and accepted. */
+  readonly complete: boolean
+  /** Now, ISO 8601. */
+  readonly at: string
+}
+
+/** A release record and the blobs that it points to; blobs are stored first. */
+export interface ReleaseWithEvidence {
+  readonly release: Release
+  readonly evidence: readonly Uint8Array[]
+}
+
+/**
+ * The first known file whose digest the new evidence changes or drops, as an error that names both digests; undefined
+ * if every known file keeps its digest. A release may grow, never change (design, rule 5).
+ */
+export function findChangedFile(candidate: Candidate): MirrorError<'RELEASE_CHANGED'> | undefined {
+  const { previous, authenticated, listed } = candidate
+  if (previous === undefined) return undefined
+  const offered = offeredFiles(authenticated)
+  // Without SHA256SUMS the answer is silent about other files; silence is no change.
+  const whole = authenticated.filenames.size > 0
+  for (const { filename, digest } of previous.files) {
+    const now = offered.get(filename)
+    if (now === digest || (now === undefined && !whole)) continue
+    const address = formatProviderAddress(candidate.address)
+    return new MirrorError(
+      'RELEASE_CHANGED',
+      `${address} ${listed.version} was released anew with other bytes: ${filename} was ${digest}, ` +
+        `and is now ${now ?? 'not listed'}`,
+      { address, version: listed.version, filename, held: digest, offered: now ?? 'not listed' },
+    )
+  }
+  return undefined
+}
+
+/** The record for a candidate: the previous one grown by what is new, or a new generation if files changed. */
+export function createRelease(candidate: Candidate): ReleaseWithEvidence {
+  const { authenticated, previous, listed, at, complete } = candidate
+  const evidence: Uint8Array[] = [...authenticated.evidence.values()]
+  const platforms: Record<string, ReleasePlatform> = {}
+  for (const authenticatedPackage of authenticated.packages) {
+    const name = formatPlatform(authenticatedPackage.published.platform)
+    platforms[name] = createPlatform(authenticatedPackage, evidence)
+  }
+  const grown = findChangedFile(candidate) === undefined ? previous : undefined
+  const files = new Map(grown?.files.map(({ filename, digest }) => [filename, digest]))
+  for (const [filename, digest] of offeredFiles(authenticated)) files.set(filename, digest)
+  const release: Release = {
+    format: 1,
+    address: formatProviderAddress(candidate.address),
+    version: listed.version,
+    spelling: listed.spelling,
+    generation: grown?.generation ?? (previous?.generation ?? 0) + 1,
+    firstSeenAt: grown?.firstSeenAt ?? at,
+    recordedAt: at,
+    complete,
+    files: [...files].map(([filename, digest]) => ({ filename, digest })),
+    platforms: { ...grown?.platforms, ...platforms },
+  }
+  return { release, evidence }
+}
+
+/** True if recording `next` over `previous` would tell nothing new. */
+export function isSameRelease(previous: Release | undefined, next: Release): boolean {
+  const comparable = (release: Release | undefined): string => JSON.stringify({ ...release, recordedAt: '' })
+  return comparable(previous) === comparable(next)
+}
+
+/** Keys and `packages` are the same in every platform's document and large: they become blobs of their own. */
+function createPlatform(authenticated: AuthenticatedPackage, evidence: Uint8Array[]): ReleasePlatform {
+  const { published, digest, authentication, statedHashes } = authenticated
+  const { signing_keys: signingKeys, packages, ...document } = published.document
+  const addBlob = (value: JsonValue | undefined): Sha256 | undefined => {
+    if (value === undefined) return undefined
+    const bytes = Buffer.from(JSON.stringify(value))
+    evidence.push(bytes)
+    return assertSha256(createHash('sha256').update(bytes).digest('hex'))
+  }
+  const signingKeysBlob = addBlob(signingKeys)
+  const packagesBlob = addBlob(packages)
+  return {
+    filename: published.filename,
+    digest,
+    archiveUrl: published.archiveUrl,
+    protocols: [...published.protocols],
+    statedHashes: [...statedHashes],
+    authentication,
+    document,
+    documentUrl: published.documentUrl,
+    ...(signingKeysBlob === undefined ? {} : { signingKeys: signingKeysBlob }),
+    ...(packagesBlob === undefined ? {} : { packages: packagesBlob }),
+  }
+}
+
+function offeredFiles(authenticated: AuthenticatedRelease): Map<string, Sha256> {
+  const files = new Map(authenticated.filenames)
+  for (const { published, digest } of authenticated.packages) files.set(published.filename, digest)
+  return files
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod'
+import type { Authentication } from '../protocol/authentication.ts'
+import type { JsonObject } from '../protocol/json.ts'
+import { type PackageHash, parsePackageHash, parseSha256, type Sha256 } from '../protocol/package-hash.ts'
+import { parseVersion, type Version } from '../protocol/version.ts'
+
+/*
+ * What is kept for ever about a release and its archives, as durable JSON records. A record is written whole and
+ * replaced whole; `format` lets a later version of the program read or refuse an older one.
+ */
+
+const sha256 = z.string().transform((text, context): Sha256 => {
+  const digest = parseSha256(text)
+  if (digest !== undefined) return digest
+  context.addIssue({ code: 'custom', message: 'not a SHA-256 digest' })
+  return z.NEVER
+})
+
+const packageHash = z.string().transform((text, context): PackageHash => {
+  const hash = parsePackageHash(text)
+  if (hash !== undefined) return hash
+  context.addIssue({ code: 'custom', message: 'not a package hash' })
+  return z.NEVER
+})
+
+const version = z.string().transform((text, context): Version => {
+  const parsed = parseVersion(text)
+  if (parsed !== undefined) return parsed
+  context.addIssue({ code: 'custom', message: 'not a version' })
+  return z.NEVER
+})
+
+const signer = z.object({
+  keyId: z.string(),
+  fingerprint: z.string(),
+  userId: z.string(),
+  signedAt: z.string(),
+  keyExpired: z.boolean(),
+  weak: z.boolean(),
+})
+
+const authentication: z.ZodType<Authentication> = z.discriminatedUnion('rule', [
+  z.object({ rule: z.literal('signed-checksums'), digest: sha256, sums: sha256, signature: sha256, signer }),
+  z.object({ rule: z.literal('unsigned-checksums'), digest: sha256, sums: sha256 }),
+  z.object({ rule: z.literal('stated-checksum'), digest: sha256 }),
+])
+
+const jsonObject = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>
+
+const releasePlatform = z.object({
+  filename: z.string().min(1),
+  digest: sha256,
+  archiveUrl: z.string(),
+  protocols: z.array(z.string()),
+  statedHashes: z.array(packageHash),
+  authentication,
+  /** The download document as given, without `signing_keys` and `packages`, which are blobs. */
+  document: jsonObject,
+  documentUrl: z.string(),
+  /** Blob: `signing_keys` of the document as JSON text; undefined if it had none. */
+  signingKeys: sha256.optional(),
+  /** Blob: `packages` of the document as JSON text; undefined if it had none. */
+  packages: sha256.optional(),
+})
+
+/** The evidence for one platform of a release. */
+export type ReleasePlatform = z.infer<typeof releasePlatform>
+
+/**
+ * The unit of evidence: what the origin said about one version, for every platform, authenticated. SHA256SUMS,
+ * signatures and keys are blobs that it points to.
+ */
+export const Release = z.object({
+  format: z.literal(1),
+  address: z.string(),
+  version,
+  /** The version as the origin writes it. */
+  spelling: z.string(),
+  /** Counts the sets of files that we have seen under this version, from 1. */
+  generation: z.number().int().positive(),
+  firstSeenAt: z.string(),
+  recordedAt: z.string(),
+  /** Every file that the accepted SHA256SUMS name, manifest included, with its digest. */
+  files: z.array(z.object({ filename: z.string(), digest: sha256 })),
+  /** Every platform that was asked for was answered and accepted. */
+  complete: z.boolean(),
+  /** By `OS_ARCH`. */
+  platforms: z.record(z.string(), releasePlatform),
+})
+export type Release = z.infer<typeof Release>
+
+/** An archive that is held, and why it was let in. Written after its blob and after its release. */
+export const ArchiveRecord = z.object({
+  format: z.literal(1),
+  address: z.string(),
+  version,
+  platform: z.string(),
+  filename: z.string(),
+  digest: sha256,
+  size: z.number().int().nonnegative(),
+  generation: z.number().int().positive(),
+  authentication,
+  /** Without query. */
+  archiveUrl: z.string(),
+  cachedAt: z.string(),
+})
+export type ArchiveRecord = z.infer<typeof ArchiveRecord>
+
+/** Written before the first archive of a version; from then on no known file may change its digest (design, rule 5). */
+export const PinRecord = z.object({ format: z.literal(1), generation: z.number(), pinnedAt: z.string() })
+export type PinRecord = z.infer<typeof PinRecord>
+
+/** Written before the first signed release of a provider; from then on unsigned ones are refused (design, rule 1). */
+export const TrustRecord = z.object({
+  format: z.literal(1),
+  signedSince: z.string(),
+  version,
+  keyId: z.string(),
+  fingerprint: z.string(),
+})
+export type TrustRecord = z.infer<typeof TrustRecord>
+
+/** The `h1:` hashes of an archive, computed from its bytes; empty with a reason where there is none. */
+export const HashRecord = z.object({ format: z.literal(1), h1: z.array(packageHash), reason: z.string().optional() })
+export type HashRecord = z.infer<typeof HashRecord>

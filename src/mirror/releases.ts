@@ -1,0 +1,269 @@
+import { LRUCache } from 'lru-cache'
+import { isMirrorError, isNotFound, MirrorError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { Hostname } from '../protocol/hostname.ts'
+import { formatPlatform, type Platform } from '../protocol/platform.ts'
+import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import type { ListedVersion } from '../protocol/provider-versions.ts'
+import type { Version } from '../protocol/version.ts'
+import type { BlobStore } from '../store/blob-store.ts'
+import { SerialByKey } from '../store/serial-by-key.ts'
+import type { AuthenticatedRelease, VerificationRules } from '../verify/authenticate-release.ts'
+import type { Answer, Call } from './call.ts'
+import type { Catalogue, HeldVersion } from './catalogue.ts'
+import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
+import type { Freshness } from './freshness.ts'
+import { type KnownRelease, knownRelease, problemsOf, releaseWithGaps } from './known-release.ts'
+import type { MirrorObserver } from './observer.ts'
+import { type Candidate, createRelease, findChangedFile, isSameRelease } from './release-adoption.ts'
+import { checkRelease } from './release-check.ts'
+import type { Release, ReleasePlatform } from './release-record.ts'
+import { type Flight, SingleFlight } from './single-flight.ts'
+import type { UpstreamFor } from './upstreams.ts'
+import type { Versions } from './versions.ts'
+
+/** A release with the moment at which the origin was asked about it. */
+interface Check {
+  readonly known: KnownRelease
+  readonly at: number
+  /** Why the origin could not confirm; `known` is then what was known before. */
+  readonly failure?: MirrorError
+  /** The record could not be written; the next request tries again. */
+  readonly unsaved?: boolean
+}
+
+/** What `Releases` is made of. */
+export interface ReleasesParts {
+  readonly catalogue: Catalogue
+  readonly blobs: BlobStore
+  readonly versions: Versions
+  readonly upstreamFor: UpstreamFor
+  readonly rulesFor: (hostname: Hostname) => Omit<VerificationRules, 'everSigned'>
+  readonly freshness: Freshness
+  readonly shutdown: AbortSignal
+  readonly observer: MirrorObserver
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** The evidence of single versions: asked for, authenticated, recorded, and kept although the origin changes its mind. */
+export class Releases {
+  readonly #parts: ReleasesParts
+  readonly #checks = new LRUCache<string, Check>({ max: 1_000 })
+  readonly #running = new SingleFlight<Check>()
+  readonly #adopting = new SerialByKey()
+
+  constructor(parts: ReleasesParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * The release of one version. What is held is used while it is fresh, and stale if the origin is slow or down.
+   * @throws MirrorError `VERSION_NOT_FOUND`, `PROVIDER_NOT_FOUND`, `NO_PROVIDER_SERVICE`, `NOT_CACHED`, `UPSTREAM_*`;
+   *   a verification code if no platform could be authenticated
+   */
+  async get(address: ProviderAddress, version: Version, call: Call): Promise<Answer<KnownRelease>> {
+    const name = nameOf(address, version)
+    const held = await this.#parts.catalogue.version(address, version)
+    const check = this.#checks.get(name)
+    const known = held.release === undefined ? check?.known : knownRelease(held.release, check?.known)
+
+    if (this.#parts.upstreamFor(address.hostname) === undefined) {
+      if (known !== undefined) return { value: known, outcome: 'hit' }
+      const message = `${name} is not cached, and this mirror is sealed: warm it while online`
+      throw new MirrorError('NOT_CACHED', message, { item: name })
+    }
+    if (known !== undefined && check !== undefined && this.#isFresh(check)) return answerOf({ ...check, known }, 'hit')
+
+    const flight = this.#begin(address, version, call)
+    if (known === undefined) {
+      return answerOf(await waitFor(flight.done, call.deadline.signal, name), flight.joined ? 'coalesced' : 'miss')
+    }
+    // A pinned and complete release can only grow: nobody waits for that.
+    if (held.pin !== undefined && known.release.complete) return { value: known, outcome: 'hit' }
+    if (await settledWithin(flight.done, this.#parts.freshness.graceMs)) {
+      return answerOf(await flight.done, flight.joined ? 'coalesced' : 'miss')
+    }
+    return { value: known, outcome: 'stale', reason: slowOrigin(name) }
+  }
+
+  /**
+   * The evidence for one platform, asking again for one that is only inferred.
+   * @throws MirrorError `PLATFORM_NOT_FOUND`; why the platform was refused; what `get` throws
+   */
+  async getPlatform(
+    address: ProviderAddress,
+    version: Version,
+    platform: Platform,
+    call: Call,
+  ): Promise<ReleasePlatform> {
+    const name = formatPlatform(platform)
+    let { value: known, reason } = await this.get(address, version, call)
+    if (known.inferred.has(name)) known = await this.refresh(address, version, call)
+    const found = known.release.platforms[name]
+    if (found !== undefined) return found
+    const problem = known.problems.get(name) ?? (isNotFound(reason) ? undefined : reason)
+    if (problem !== undefined) throw problem
+    throw new MirrorError('PLATFORM_NOT_FOUND', `${nameOf(address, version)} is not published for ${name}`, {
+      address: formatProviderAddress(address),
+      version,
+      platform: name,
+    })
+  }
+
+  /** Asks the origin again now, or joins who is asking. @throws MirrorError as `get` */
+  async refresh(address: ProviderAddress, version: Version, call: Call): Promise<KnownRelease> {
+    const { done } = this.#begin(address, version, call)
+    const check = await waitFor(done, call.deadline.signal, nameOf(address, version))
+    return check.known
+  }
+
+  /**
+   * Runs `work` while no other generation of this version can be adopted, if the recorded release still names `digest`
+   * for the platform. Undefined, without running it, if it does not.
+   * @throws MirrorError `STORAGE_FULL` if the release could not be recorded; what `work` throws
+   */
+  whileCurrent<T>(
+    address: ProviderAddress,
+    version: Version,
+    { platform, digest, work }: { platform: string; digest: string; work: (release: Release) => Promise<T> },
+  ): Promise<T | undefined> {
+    const name = nameOf(address, version)
+    return this.#adopting.run(name, async () => {
+      const { release } = await this.#parts.catalogue.version(address, version)
+      if (release === undefined && this.#checks.get(name)?.unsaved === true) {
+        throw new MirrorError('STORAGE_FULL', `the evidence of ${name} could not be stored`, { operation: 'record' })
+      }
+      return release?.platforms[platform]?.digest === digest ? work(release) : undefined
+    })
+  }
+
+  /** Waits until no check is running. */
+  idle(): Promise<void> {
+    return this.#running.idle()
+  }
+
+  #isFresh({ at, failure, unsaved, known }: Check): boolean {
+    const { freshness, now } = this.#parts
+    const age = now() - at
+    if (age < 0 || unsaved === true || known.unanswered !== undefined) return false
+    if (failure !== undefined) return age < freshness.backOffMs
+    return age < (known.release.complete ? freshness.freshForMs : freshness.notFoundForMs)
+  }
+
+  #begin(address: ProviderAddress, version: Version, call: Call): Flight<Check> {
+    return this.#running.run(nameOf(address, version), () => this.#check(address, version, call.hops))
+  }
+
+  /** One check with the origin. With a release held it does not fail, but says why it could not be confirmed. */
+  async #check(address: ProviderAddress, version: Version, hops: readonly string[]): Promise<Check> {
+    const name = nameOf(address, version)
+    const held = await this.#parts.catalogue.version(address, version)
+    const before = this.#checks.get(name)
+    const known = held.release === undefined ? before?.known : knownRelease(held.release, before?.known)
+    let check: Check
+    try {
+      check = await this.#ask(address, version, { held, hops })
+    } catch (error) {
+      if (known === undefined || !isMirrorError(error)) throw error
+      check = { known, at: this.#parts.now(), failure: error }
+      this.#parts.log.warn(
+        { release: name, err: error },
+        'an origin could not confirm a release; what is held is served',
+      )
+    }
+    this.#checks.set(name, check)
+    return check
+  }
+
+  async #ask(
+    address: ProviderAddress,
+    version: Version,
+    { held, hops }: { held: HeldVersion; hops: readonly string[] },
+  ): Promise<Check> {
+    const { catalogue, versions, freshness, shutdown, rulesFor, upstreamFor, now } = this.#parts
+    const upstream = upstreamFor(address.hostname)
+    if (upstream === undefined) throw new MirrorError('NOT_CACHED', 'this mirror is sealed', { item: 'release' })
+    const deadline = createDeadline(freshness.refreshForMs)
+    const signal = AbortSignal.any([deadline.signal, shutdown])
+    const listed = await versions.find(address, version, { deadline, hops })
+    const rules = { ...rulesFor(address.hostname), everSigned: (await catalogue.trust(address)) !== undefined }
+    const checked = await checkRelease({ upstream, address, listed, held, rules, deadline, signal, hops, now })
+    if (checked === 'unchanged' && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
+    if (checked === 'unchanged') throw new Error('a release that is not held cannot be unchanged')
+    this.#report(nameOf(address, version), checked)
+    return this.#adopting.run(nameOf(address, version), () => this.#adopt(address, listed, checked))
+  }
+
+  #report(release: string, authenticated: AuthenticatedRelease): void {
+    const { observer, log } = this.#parts
+    for (const { authentication } of authenticated.packages) observer.judged(authentication.rule)
+    for (const { error, platform } of authenticated.refused) {
+      observer.judged(error.code)
+      log.warn({ release, platform: formatPlatform(platform), err: error }, 'refused a platform of a release')
+    }
+    for (const { platform, error } of authenticated.unanswered) {
+      log.warn({ release, platform: formatPlatform(platform), err: error }, 'no answer for a platform of a release')
+    }
+    for (const { platform, detail } of authenticated.absent) {
+      log.info({ release, platform: formatPlatform(platform), detail }, 'the origin does not publish a listed platform')
+    }
+    for (const note of authenticated.notes) log[note.level]({ release }, note.text)
+  }
+
+  async #adopt(address: ProviderAddress, listed: ListedVersion, authenticated: AuthenticatedRelease): Promise<Check> {
+    const { catalogue, observer, log, now } = this.#parts
+    const name = nameOf(address, listed.version)
+    const held = await catalogue.version(address, listed.version)
+    const problems = problemsOf(authenticated, address, listed.version)
+    const candidate: Candidate = {
+      address,
+      listed,
+      authenticated,
+      previous: held.release,
+      complete: problems.size === 0,
+      at: new Date(now()).toISOString(),
+    }
+    const changed = findChangedFile(candidate)
+    if (changed !== undefined) {
+      log.warn({ release: name, err: changed, adopted: held.pin === undefined }, 'an origin changed a release')
+      observer.releaseChanged()
+      if (held.pin !== undefined && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
+    }
+    const reason = [...authenticated.refused, ...authenticated.unanswered][0]?.error
+    if (authenticated.packages.length === 0 && reason !== undefined) throw reason
+    const { release, evidence } = createRelease(candidate)
+    const known = releaseWithGaps(release, authenticated, problems)
+    if (isSameRelease(held.release, release) || authenticated.packages.length === 0) return { known, at: now() }
+    return { known, at: now(), unsaved: !(await this.#save(candidate, release, evidence)) }
+  }
+
+  /** Makes the evidence durable, in the order that a crash may interrupt. On a full disk it still answers documents. */
+  async #save({ address, at }: Candidate, release: Release, evidence: readonly Uint8Array[]): Promise<boolean> {
+    const { catalogue, blobs, log } = this.#parts
+    try {
+      for (const bytes of evidence) await blobs.put(bytes)
+      const signed = Object.values(release.platforms).find(
+        ({ authentication: { rule } }) => rule === 'signed-checksums',
+      )
+      if (signed?.authentication.rule === 'signed-checksums' && (await catalogue.trust(address)) === undefined) {
+        const { keyId, fingerprint } = signed.authentication.signer
+        await catalogue.saveTrust(address, { format: 1, signedSince: at, version: release.version, keyId, fingerprint })
+      }
+      await catalogue.saveRelease(address, release)
+      return true
+    } catch (error) {
+      if (!isMirrorError(error) || !error.is('STORAGE_FULL', 'STORAGE_FAILED')) throw error
+      log.error({ release: nameOf(address, release.version), err: error }, 'could not record a release')
+      return false
+    }
+  }
+}
+
+function answerOf({ known, failure }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
+  return failure === undefined ? { value: known, outcome } : { value: known, outcome: 'stale', reason: failure }
+}
+
+function nameOf(address: ProviderAddress, version: Version): string {
+  return `${formatProviderAddress(address)} ${version}`
+}

@@ -1,0 +1,172 @@
+import { readFile } from 'node:fs/promises'
+import { LRUCache } from 'lru-cache'
+import type { Config, OriginConfig } from './config/schema.ts'
+import { MirrorError } from './errors.ts'
+import type { Log } from './log.ts'
+import type { Hostname } from './protocol/hostname.ts'
+import { Discovery, type DiscoveryMemory } from './upstream/discovery.ts'
+import type { OriginClient } from './upstream/http-client.ts'
+import type { UpstreamObserver } from './upstream/observer.ts'
+import { createOriginClient, type OriginClientOptions } from './upstream/origin-client.ts'
+import type { ProviderUpstream } from './upstream/provider-upstream.ts'
+import type { ProxySettings } from './upstream/proxy.ts'
+import { RegistryUpstream } from './upstream/registry/registry-upstream.ts'
+
+/** One fixed version: some registries vary their answers by it (client-contract C14). */
+const TERRAFORM_VERSION = '1.11.4'
+/** With an expired discovery document at hand, a refresh is waited for this long. */
+const DISCOVERY_GRACE_MS = 1_500
+/** A pattern such as `*.corp.example` lets clients make up hosts: so many are kept connected at most. */
+const MAX_ORIGINS = 256
+
+/** The configuration of an origin: its own entry, else that of the longest pattern that it matches. */
+export function findOriginConfig(origins: Config['origins'], hostname: Hostname): OriginConfig | undefined {
+  const exact = origins[hostname]
+  if (exact !== undefined) return exact
+  const pattern = Object.keys(origins)
+    .filter((key) => key.startsWith('*.') && hostname.endsWith(key.slice(1)))
+    .sort((a, b) => b.length - a.length)[0]
+  return pattern === undefined ? undefined : origins[pattern]
+}
+
+/** What all origins share. */
+export interface OriginUpstreamsParts {
+  readonly config: Config
+  readonly proxy: ProxySettings | undefined
+  readonly memory: DiscoveryMemory
+  readonly observer: UpstreamObserver
+  readonly instanceId: string
+  readonly userAgent: string
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** The upstreams of all configured origins, each made at first use with connections and rules of its own. */
+export class OriginUpstreams implements AsyncDisposable {
+  readonly #parts: OriginUpstreamsParts
+  readonly #pem: ReadonlyMap<string, string>
+  readonly #clients = new Set<OriginClient>()
+  readonly #upstreams: LRUCache<string, { upstream: ProviderUpstream; client: OriginClient }>
+
+  private constructor(parts: OriginUpstreamsParts, pem: ReadonlyMap<string, string>) {
+    this.#parts = parts
+    this.#pem = pem
+    this.#upstreams = new LRUCache({ max: MAX_ORIGINS, dispose: ({ client }) => void this.#close(client) })
+  }
+
+  /** Reads the CA files that the configuration names. @throws MirrorError `CONFIGURATION` */
+  static async create(parts: OriginUpstreamsParts): Promise<OriginUpstreams> {
+    const { upstream, origins, hosts } = parts.config
+    const files = [upstream, ...Object.values(origins), ...Object.values(hosts)].map(({ caFile }) => caFile)
+    const pem = new Map<string, string>()
+    for (const file of new Set(files.filter((path) => path !== undefined))) pem.set(file, await readPem(file))
+    return new OriginUpstreams(parts, pem)
+  }
+
+  /** The upstream of an allowed origin. @throws MirrorError `ORIGIN_NOT_ALLOWED` */
+  for(hostname: Hostname): ProviderUpstream {
+    const known = this.#upstreams.get(hostname)
+    if (known !== undefined) return known.upstream
+    const settings = findOriginConfig(this.#parts.config.origins, hostname)
+    if (settings === undefined) {
+      throw new MirrorError('ORIGIN_NOT_ALLOWED', `${hostname} is not among the configured origins`, { hostname })
+    }
+    const { config, memory, now, log } = this.#parts
+    const client = createOriginClient(this.#clientOptions(hostname, settings))
+    this.#clients.add(client)
+    const discovery = new Discovery({
+      hostname,
+      client,
+      overrides: settings.services,
+      memory,
+      freshForMs: config.freshness.discovery,
+      graceMs: DISCOVERY_GRACE_MS,
+      now,
+      log,
+    })
+    const upstream = new RegistryUpstream({
+      hostname,
+      client,
+      discovery,
+      maxArchiveBytes: config.archives.maxArchiveSize,
+    })
+    this.#upstreams.set(hostname, { upstream, client })
+    return upstream
+  }
+
+  /** Closes every connection. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#clients].map((client) => this.#close(client)))
+  }
+
+  async #close(client: OriginClient): Promise<void> {
+    this.#clients.delete(client)
+    await client.close()
+  }
+
+  #clientOptions(hostname: Hostname, settings: OriginConfig): OriginClientOptions {
+    const { config, proxy, observer, instanceId, userAgent, now, log } = this.#parts
+    const { upstream } = config
+    const { token, address, allowedHosts } = settings
+    return {
+      hostname,
+      ...(token === undefined ? {} : { token }),
+      ...(address === undefined ? {} : { address: splitAddress(address) }),
+      ...(allowedHosts === undefined ? {} : { allowedHosts }),
+      ...(proxy === undefined ? {} : { proxy }),
+      allowHttp: settings.allowHttp,
+      allowPrivateAddresses: settings.allowPrivateAddresses,
+      ca: [settings.caFile, upstream.caFile].flatMap((file) => this.#pemOf(file)),
+      hosts: this.#hostCredentials(),
+      userAgent,
+      terraformVersion: TERRAFORM_VERSION,
+      instanceId,
+      connectTimeoutMs: upstream.connectTimeout,
+      idleTimeoutMs: upstream.idleTimeout,
+      minBytesPerSecond: upstream.minRate,
+      retries: upstream.retries,
+      concurrency: upstream.concurrency,
+      observer,
+      now,
+      log,
+    }
+  }
+
+  #hostCredentials(): OriginClientOptions['hosts'] {
+    const { hosts } = this.#parts.config
+    return new Map(
+      Object.entries(hosts).map(([host, { token, basic, caFile }]) => {
+        const [ca] = this.#pemOf(caFile)
+        return [
+          host,
+          {
+            ...(token === undefined ? {} : { token }),
+            ...(basic === undefined ? {} : { basic }),
+            ...(ca === undefined ? {} : { ca }),
+          },
+        ]
+      }),
+    )
+  }
+
+  #pemOf(file: string | undefined): string[] {
+    const pem = file === undefined ? undefined : this.#pem.get(file)
+    return pem === undefined ? [] : [pem]
+  }
+}
+
+async function readPem(file: string): Promise<string> {
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    throw new MirrorError('CONFIGURATION', `caFile ${file} cannot be read`, { key: 'caFile' }, error)
+  }
+  if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+  throw new MirrorError('CONFIGURATION', `caFile ${file} holds no PEM certificate`, { key: 'caFile' })
+}
+
+function splitAddress(address: string): { host: string; port: number } {
+  const colon = address.lastIndexOf(':')
+  return { host: address.slice(0, colon).replace(/^\[(.*)\]$/, '$1'), port: Number(address.slice(colon + 1)) }
+}

@@ -1,0 +1,48 @@
+import type { Config } from './config/schema.ts'
+
+/** What the notice tells of a server. */
+export interface StartedServer {
+  /** Ends with `/`. */
+  readonly url: string
+  readonly caBundleFile: string | undefined
+  readonly caFile: string | undefined
+}
+
+/** What `serve` prints once it serves: a client configuration that works as pasted into a shell on this machine. */
+export function startNotice(config: Config, server: StartedServer): string {
+  const baseUrl = new URL('providers/', server.url).href
+  const lines = [
+    `Terramirror serves ${Object.keys(config.origins).join(', ')}${config.mode === 'sealed' ? ' (sealed: only what is held)' : ''}`,
+    `at ${baseUrl}`,
+    '',
+  ]
+  if (config.listen.tls === 'off' && config.publicUrl === undefined) {
+    lines.push(
+      'TLS is off: put a TLS front before this port, set publicUrl to its address, and clients can use it.',
+      'Terraform and OpenTofu refuse a network mirror over plain http.',
+      '',
+    )
+    return lines.join('\n')
+  }
+  lines.push(
+    'To use it, paste this into a shell (OpenTofu reads the same file and variables):',
+    '',
+    "cat > terramirror.tfrc <<'END'",
+    'provider_installation {',
+    '  network_mirror {',
+    `    url = "${baseUrl}"`,
+    '  }',
+    '}',
+    'END',
+    'export TF_CLI_CONFIG_FILE="$PWD/terramirror.tfrc"',
+  )
+  if (server.caBundleFile !== undefined) lines.push(`export SSL_CERT_FILE=${quote(server.caBundleFile)}`)
+  lines.push('terraform init', '')
+  if (server.caFile !== undefined)
+    lines.push(`Other machines need the certificate authority in ${server.caFile}; see README.md.`, '')
+  return lines.join('\n')
+}
+
+function quote(path: string): string {
+  return `'${path.replaceAll("'", "'\\''")}'`
+}

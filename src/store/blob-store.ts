@@ -1,0 +1,67 @@
+/** Keeps bytes under the SHA-256 of their content. Knows nothing of Terraform. One conformance suite tests every implementation. */
+
+/** Facts about one stored blob. */
+export interface BlobStat {
+  /** Lower-case hexadecimal. */
+  readonly digest: string
+  readonly size: number
+  /** Changes whenever the stored bytes were touched from outside in a way that the file system shows. */
+  readonly fingerprint: string
+}
+
+/** An open blob. The opener disposes of it. */
+export interface OpenBlob extends AsyncDisposable {
+  readonly digest: string
+  readonly size: number
+  /**
+   * Reads up to `length` bytes at `position` into `buffer` from its start; returns the count, 0 at the end.
+   * @throws MirrorError `STORAGE_FAILED`
+   */
+  read(buffer: Uint8Array, position: number, length: number): Promise<number>
+}
+
+/**
+ * Bytes on their way in: hashed as they come, visible under no served name. Disposing without `commit` removes them.
+ * Calls must not overlap.
+ */
+export interface IncomingBlob extends AsyncDisposable {
+  /** Bytes so far. */
+  readonly size: number
+  /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  append(bytes: Uint8Array): Promise<void>
+  /** Drops all bytes so far and starts again. @throws MirrorError `STORAGE_FAILED` */
+  restart(): Promise<void>
+  /** The digest of all bytes so far, lower-case hexadecimal. No `append` may follow. */
+  digest(): string
+  /**
+   * Makes the bytes durable under their digest. If the digest is held already, the held copy stays, unless its size is
+   * wrong: then it is replaced.
+   * @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED`
+   */
+  commit(): Promise<BlobStat>
+}
+
+/** Blobs by digest. `put` and `commit` are idempotent: equal bytes are one blob. */
+export interface BlobStore {
+  /** Begins a new blob. The caller disposes of it. @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  create(): Promise<IncomingBlob>
+  /** Stores small bytes whole. @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  put(bytes: Uint8Array): Promise<BlobStat>
+  /** @throws MirrorError `STORAGE_FAILED` */
+  stat(digest: string): Promise<BlobStat | undefined>
+  /** Undefined if not held. @throws MirrorError `STORAGE_FAILED` */
+  open(digest: string): Promise<OpenBlob | undefined>
+  /** The whole content of a small blob (evidence), checked against its digest; undefined if not held or damaged. @throws MirrorError `STORAGE_FAILED` */
+  read(digest: string): Promise<Buffer | undefined>
+  /**
+   * A path under which the blob can be read by a worker, valid until disposed; undefined if not held. The file must
+   * not be changed.
+   */
+  localFile(digest: string): Promise<(AsyncDisposable & { readonly path: string }) | undefined>
+  /** Takes a damaged blob out of service, keeping its bytes aside as evidence. @throws MirrorError `STORAGE_FAILED` */
+  setAside(digest: string): Promise<void>
+  /** Removes a blob; fine if it is not held. @throws MirrorError `STORAGE_FAILED` */
+  delete(digest: string): Promise<void>
+  /** All blobs, in no promised order. */
+  list(): AsyncIterable<BlobStat>
+}

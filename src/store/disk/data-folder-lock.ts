@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto'
+import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { MirrorError } from '../../errors.ts'
+import type { Log } from '../../log.ts'
+import { describeThisProcess, isAlive, isOnThisMachine, type LockHolder, parseLockHolder } from './lock-holder.ts'
+import { errnoOf, unlessMissing } from './storage-error.ts'
+
+const HEARTBEAT_MS = 10_000
+/** A holder on another machine counts as gone when it has been silent for this long. */
+const SILENT_MS = 45_000
+/** A torn lock file is one that is being written, or one whose writer was killed in the middle. */
+const TORN_MS = 2000
+const STEP_MS = 50
+const MAX_ATTEMPTS = 100
+
+/** What the lock needs. */
+export interface DataFolderLockOptions {
+  /** Absolute. */
+  readonly dataDir: string
+  readonly log: Log
+  /** Called once when another process has taken the folder: this one must stop writing. */
+  readonly onLost?: (() => void) | undefined
+  /** 10,000 if not given. */
+  readonly heartbeatMs?: number
+}
+
+interface SeenLock {
+  readonly text: string
+  readonly ageMs: number
+}
+
+/**
+ * The lock of a data folder: one process writes it. The file `lock` names the holder. A process of this machine that
+ * is gone loses it at once; one of another machine (a shared volume) when its heartbeat, the time of the file, is older
+ * than 45 seconds. Clocks that differ by more than that need a lock of their own.
+ */
+export class DataFolderLock implements AsyncDisposable {
+  readonly #file: string
+  readonly #text: string
+  readonly #options: DataFolderLockOptions
+  readonly #timer: NodeJS.Timeout
+  #beat: Promise<void> | undefined
+  #ended = false
+
+  private constructor(file: string, text: string, options: DataFolderLockOptions) {
+    this.#file = file
+    this.#text = text
+    this.#options = options
+    this.#timer = setInterval(() => this.#startBeat(), options.heartbeatMs ?? HEARTBEAT_MS).unref()
+  }
+
+  /**
+   * Takes the lock. The caller releases it by disposing.
+   * @throws MirrorError `CONFIGURATION` if another process holds it. Else bare system errors.
+   */
+  static async acquire(options: DataFolderLockOptions): Promise<DataFolderLock> {
+    const file = join(options.dataDir, 'lock')
+    const us = await describeThisProcess(randomUUID())
+    const text = `${JSON.stringify(us, null, 2)}\n`
+    let contended = false
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      if (await createLock(file, text)) {
+        // Who judged the old lock when we did may have moved ours away by mistake, and is about to put it back.
+        if (contended) await delay(STEP_MS)
+        if ((await readLock(file))?.text === text) return new DataFolderLock(file, text, options)
+      }
+      contended = true
+      const seen = await readLock(file)
+      if (seen === undefined) continue
+      if (await isStale(seen, us, file)) await takeAway(seen, file, options)
+      else await delay(STEP_MS)
+    }
+    throw new MirrorError('CONFIGURATION', `Cannot lock data folder ${options.dataDir}: others try at the same time.`, {
+      key: 'dataDir',
+    })
+  }
+
+  /** Removes the lock if it is still ours. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#ended) return
+    this.#end()
+    await this.#beat
+    if ((await readLock(this.#file))?.text === this.#text) await rm(this.#file, { force: true })
+  }
+
+  #end(): void {
+    this.#ended = true
+    clearInterval(this.#timer)
+  }
+
+  #startBeat(): void {
+    this.#beat ??= this.#heartbeat()
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'cannot renew the lock of the data folder'))
+      .finally(() => {
+        this.#beat = undefined
+      })
+  }
+
+  async #heartbeat(): Promise<void> {
+    // Three looks: a starter that moved our lock by mistake puts it back in between.
+    for (let look = 0; look < 3; look += 1) {
+      if (await this.#renew()) return
+      await delay(STEP_MS * 2)
+    }
+    if (this.#ended) return
+    // Nobody took it, it was only removed.
+    if (await createLock(this.#file, this.#text)) {
+      this.#options.log.warn({ lock: this.#file }, 'the lock of the data folder was gone: written again')
+      return
+    }
+    if (await this.#renew()) return
+    this.#end()
+    const holder = (await readLock(this.#file))?.text
+    this.#options.log.fatal({ lock: this.#file, holder }, 'another process has taken the data folder')
+    this.#options.onLost?.()
+  }
+
+  /** False if the lock is not ours at this moment. */
+  async #renew(): Promise<boolean> {
+    if ((await readLock(this.#file))?.text !== this.#text) return false
+    const now = new Date()
+    await unlessMissing(utimes(this.#file, now, now), undefined)
+    return true
+  }
+}
+
+/** False if there is one already. */
+async function createLock(file: string, text: string): Promise<boolean> {
+  try {
+    const handle = await open(file, 'wx', 0o640)
+    try {
+      await handle.writeFile(text)
+    } catch (error) {
+      await rm(file, { force: true })
+      throw error
+    } finally {
+      await handle.close()
+    }
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+async function readLock(file: string): Promise<SeenLock | undefined> {
+  const text = await unlessMissing(readFile(file, 'utf8'), undefined)
+  const facts = await unlessMissing(stat(file), undefined)
+  if (text === undefined || facts === undefined) return undefined
+  return { text, ageMs: Date.now() - facts.mtimeMs }
+}
+
+/** @throws MirrorError `CONFIGURATION` if the holder is at work. */
+async function isStale(seen: SeenLock, us: LockHolder, file: string): Promise<boolean> {
+  const holder = parseLockHolder(seen.text)
+  if (holder === undefined) return seen.ageMs > TORN_MS
+  const here = isOnThisMachine(holder, us)
+  if (here ? !(await isAlive(holder, us)) : seen.ageMs > SILENT_MS) return true
+  const who = `process ${holder.pid} on ${holder.hostname} has written it since ${holder.since}`
+  const advice = here
+    ? 'Stop that process, or choose another dataDir'
+    : `If that machine is gone, start again in ${SILENT_MS / 1000} seconds`
+  const message = `One process at a time writes a data folder, and ${who} (lock file ${file}). ${advice}.`
+  throw new MirrorError('CONFIGURATION', message, { key: 'dataDir' })
+}
+
+/** Removes exactly the lock that was seen. A rename can hit a newer one: that one is put back. */
+async function takeAway(seen: SeenLock, file: string, options: DataFolderLockOptions): Promise<void> {
+  const aside = `${file}.${randomUUID()}`
+  const moved = await unlessMissing(
+    rename(file, aside).then(() => true),
+    false,
+  )
+  if (!moved) return
+  if ((await readFile(aside, 'utf8')) === seen.text) {
+    await rm(aside, { force: true })
+    options.log.warn({ lock: file, holder: seen.text }, 'took over the data folder of a process that is gone')
+  } else {
+    await rename(aside, file)
+  }
+}

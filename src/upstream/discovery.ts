@@ -1,0 +1,248 @@
+import { z } from 'zod'
+import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { Hostname } from '../protocol/hostname.ts'
+import {
+  DiscoveryDocument,
+  findService,
+  parseDiscoveryDocument,
+  type ServiceName,
+} from '../protocol/service-discovery.ts'
+import type { DocumentAnswer, OriginClient } from './http-client.ts'
+import type { UpstreamRequest } from './provider-upstream.ts'
+
+/** Where a discovery document outlives the process. A failing memory is logged and never fails a request. */
+export interface DiscoveryMemory {
+  /** What was set last under the key, or undefined. Foreign content is ignored. */
+  get(key: string): Promise<unknown>
+  /** `value` is plain JSON. */
+  set(key: string, value: unknown): Promise<void>
+}
+
+export interface DiscoveryOptions {
+  readonly hostname: Hostname
+  readonly client: OriginClient
+  /** Service URLs from the configuration. A service that is named here is never looked up. */
+  readonly overrides: { readonly [service in ServiceName]?: string }
+  readonly memory: DiscoveryMemory
+  /** How long a document is used without asking again. */
+  readonly freshForMs: number
+  /** How long a request waits for a refresh when an expired document could be used instead. */
+  readonly graceMs: number
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** A document, and when it was fetched in milliseconds since 1970. */
+const Remembered = z
+  .object({ fetchedAt: z.number(), document: DiscoveryDocument })
+  .refine(({ document }) => isUsable(document))
+type Remembered = z.infer<typeof Remembered>
+
+/** A refresh under way; `slow` resolves if it takes longer than the grace. */
+interface Refresh {
+  readonly done: Promise<Remembered>
+  readonly slow: Promise<undefined>
+}
+
+const REFRESH_TIMEOUT_MS = 8_000
+const RETRY_AFTER_MS = 10_000
+const MAX_BYTES = 1024 * 1024
+const MAX_REDIRECTS = 3
+
+/**
+ * Service discovery of one origin, by the rules of the clients (client-contract D1-D7). The last good document is
+ * remembered and outlives restarts and outages: an expired one is used whenever the origin does not give a new one
+ * within the grace. However many ask, one refresh runs at a time, under a deadline of its own.
+ */
+export class Discovery {
+  readonly #options: DiscoveryOptions
+  readonly #wellKnown: string
+  readonly #memoryKey: string
+  #loading: Promise<void> | undefined
+  #remembered: Remembered | undefined
+  #refresh: Refresh | undefined
+  #nextTryAt = 0
+
+  constructor(options: DiscoveryOptions) {
+    this.#options = options
+    this.#wellKnown = `https://${options.hostname}/.well-known/terraform.json`
+    this.#memoryKey = `discovery/${options.hostname}`
+  }
+
+  /**
+   * The base URL of a service, to resolve paths against.
+   * @throws MirrorError `NO_PROVIDER_SERVICE` on the origin's own word only; `UPSTREAM_*`; `UPSTREAM_TIMEOUT` if the
+   *   request's signal fires first (or its reason, if that is an error of ours); `CONFIGURATION` if the override is not a usable URL
+   */
+  async serviceBase(service: 'providers.v1', request: UpstreamRequest): Promise<{ url: URL }> {
+    const override = this.#options.overrides[service]
+    if (override !== undefined) return { url: this.#parseOverride(service, override) }
+
+    if (this.#remembered === undefined) {
+      this.#loading ??= this.#load()
+      await this.#loading
+    }
+    const url = this.#findUsable(service)
+    if (url !== undefined && (this.#isFresh() || this.#options.now() < this.#nextTryAt)) return { url }
+
+    const refresh = this.#ensureRefresh(request.hops)
+    if (url === undefined) return this.#getFrom(await this.#wait(refresh, request.signal), service)
+    const renewed = await Promise.race([refresh.done.catch(() => undefined), refresh.slow])
+    return renewed === undefined ? { url } : this.#getFrom(renewed, service)
+  }
+
+  /** A remembered document that lacks the service is no answer: only a new one may say so (design, rule 3). */
+  #findUsable(service: ServiceName): URL | undefined {
+    return this.#remembered === undefined ? undefined : findService(this.#remembered.document, service)
+  }
+
+  #isFresh(): boolean {
+    if (this.#remembered === undefined) return false
+    const ageMs = this.#options.now() - this.#remembered.fetchedAt
+    return ageMs >= 0 && ageMs < this.#options.freshForMs
+  }
+
+  #getFrom({ document }: Remembered, service: ServiceName): { url: URL } {
+    const url = findService(document, service)
+    if (url !== undefined) return { url }
+    const { hostname } = this.#options
+    const offered = Object.keys(document.services).slice(0, 12).join(', ').slice(0, 300)
+    throw new MirrorError(
+      'NO_PROVIDER_SERVICE',
+      `${hostname} offers no usable ${service} service; it offers ${offered === '' ? 'none at all' : offered}`,
+      { hostname, upstreamUrl: redactUrl(document.url) },
+    )
+  }
+
+  #parseOverride(service: ServiceName, value: string): URL {
+    const document = { url: this.#wellKnown, services: { [service]: value } }
+    const url = isUsable(document) ? findService(document, service) : undefined
+    if (url !== undefined) return url
+    const key = `origins.${this.#options.hostname}.services.${service}`
+    throw new MirrorError('CONFIGURATION', `${key} is not the URL of a service`, { key })
+  }
+
+  #wait(refresh: Refresh, signal: AbortSignal): Promise<Remembered> {
+    const { hostname } = this.#options
+    const giveUp = () => {
+      if (isMirrorError(signal.reason)) return signal.reason
+      const message = `${hostname} did not answer service discovery at ${this.#wellKnown} in time`
+      return new MirrorError('UPSTREAM_TIMEOUT', message, { host: hostname, upstreamUrl: this.#wellKnown })
+    }
+    return untilAborted(refresh.done, signal, giveUp)
+  }
+
+  #ensureRefresh(hops: readonly string[]): Refresh {
+    if (this.#refresh !== undefined) return this.#refresh
+    const { promise: slow, resolve } = Promise.withResolvers<undefined>()
+    const timer = setTimeout(resolve, this.#options.graceMs, undefined)
+    const done = this.#fetch(hops).finally(() => {
+      clearTimeout(timer)
+      this.#refresh = undefined
+    })
+    // Those who wait see the failure; nobody may be waiting any more.
+    done.catch((error: unknown) => this.#noteFailure(error))
+    this.#refresh = { done, slow }
+    return this.#refresh
+  }
+
+  #noteFailure(error: unknown): void {
+    if (this.#remembered === undefined) return
+    this.#nextTryAt = this.#options.now() + RETRY_AFTER_MS
+    this.#options.log.warn(
+      { hostname: this.#options.hostname, ...describe(error) },
+      'service discovery failed; the remembered document stays in use',
+    )
+  }
+
+  async #fetch(hops: readonly string[]): Promise<Remembered> {
+    const { hostname, client, now } = this.#options
+    const answer = await client.fetchDocument({
+      url: this.#wellKnown,
+      signal: AbortSignal.timeout(REFRESH_TIMEOUT_MS),
+      hops,
+      accept: 'application/json',
+      maxBytes: MAX_BYTES,
+      maxRedirects: MAX_REDIRECTS,
+    })
+    if (answer.status !== 200) throw this.#statusError(answer)
+    const document = parseDiscoveryDocument(answer.body, { hostname, url: answer.url, mediaType: answer.mediaType })
+    // A document that no client could use must not replace a good one.
+    findService(document, 'providers.v1')
+    const remembered = { fetchedAt: now(), document }
+    this.#remembered = remembered
+    await this.#save(remembered)
+    return remembered
+  }
+
+  /** A 404 where a document was before is an outage, not the origin's word (field-reports B38). */
+  #statusError(answer: DocumentAnswer): MirrorError {
+    const { hostname } = this.#options
+    const upstreamUrl = redactUrl(answer.url)
+    const upstreamStatus = answer.status
+    if (upstreamStatus === 404 && this.#remembered === undefined) {
+      const message = `${hostname} offers no Terraform services: ${upstreamUrl} answered 404`
+      return new MirrorError('NO_PROVIDER_SERVICE', message, { hostname, upstreamUrl, upstreamStatus })
+    }
+    const message = `service discovery of ${hostname} failed: ${upstreamUrl} answered ${upstreamStatus}${hint(upstreamStatus)}`
+    return new MirrorError('UPSTREAM_STATUS', message, { host: answer.url.host, upstreamUrl, upstreamStatus })
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const { success, data } = Remembered.safeParse(await this.#options.memory.get(this.#memoryKey))
+      if (success) this.#remembered ??= data
+    } catch (error) {
+      this.#loading = undefined
+      this.#warnOfMemory(error, 'could not be read')
+    }
+  }
+
+  async #save(remembered: Remembered): Promise<void> {
+    try {
+      await this.#options.memory.set(this.#memoryKey, remembered)
+    } catch (error) {
+      this.#warnOfMemory(error, 'could not be kept')
+    }
+  }
+
+  #warnOfMemory(error: unknown, what: string): void {
+    this.#options.log.warn({ hostname: this.#options.hostname, ...describe(error) }, `the discovery document ${what}`)
+  }
+}
+
+/** False if the document offers the provider service under a URL that no client would use. */
+function isUsable(document: DiscoveryDocument): boolean {
+  try {
+    findService(document, 'providers.v1')
+    return true
+  } catch {
+    return false
+  }
+}
+
+function hint(status: number): string {
+  if (status === 401) return '; check the token of this origin'
+  if (status === 403) return '; check the token of this origin, and that no firewall or region block stands before it'
+  if (status === 404) return ' although the host offered services before'
+  return ''
+}
+
+function describe(error: unknown): Record<string, unknown> {
+  return isMirrorError(error) ? { code: error.code, reason: error.message, ...error.fields } : { reason: String(error) }
+}
+
+/** Waits for shared work as long as one waiter's signal allows; the work itself goes on. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal, createError: () => Error): Promise<T> {
+  if (signal.aborted) throw createError()
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = () => reject(createError())
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

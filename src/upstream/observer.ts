@@ -1,0 +1,11 @@
+import type { RetryReason } from './failure.ts'
+
+/** Told what happens on the way to upstreams: for metrics. Methods must not throw. */
+export interface UpstreamObserver {
+  /** One request, redirects counted singly. `status` is `error` if no answer came. */
+  answered(host: string, status: number | 'error', durationMs: number): void
+  /** Bytes of a body as they came over the wire, before decoding. */
+  received(host: string, bytes: number): void
+  /** An attempt failed and another one follows. */
+  retried(host: string, reason: RetryReason): void
+}

@@ -1,0 +1,71 @@
+import { MirrorError, redactUrl } from '../../errors.ts'
+import { isJsonObject, type JsonValue } from '../../protocol/json.ts'
+import type { DocumentAnswer } from '../http-client.ts'
+
+const MAX_TEXT = 200
+
+/**
+ * The JSON of a registry's answer. Any media type but HTML is taken, as the clients do (client-contract C3).
+ * @throws MirrorError `UPSTREAM_INVALID`, naming the URL and the media type (field-reports B04)
+ */
+export function parseJsonAnswer(answer: DocumentAnswer): JsonValue {
+  if (answer.mediaType === 'text/html') throw invalid(answer, 'a web page')
+  try {
+    return JSON.parse(answer.body.toString('utf8'))
+  } catch (error) {
+    throw invalid(answer, 'something that is not JSON', error)
+  }
+}
+
+function invalid(answer: DocumentAnswer, found: string, cause?: unknown): MirrorError {
+  const upstreamUrl = redactUrl(answer.url)
+  const reason = `expected JSON, found ${found} (${answer.mediaType === '' ? 'no media type' : answer.mediaType})`
+  const message = `${upstreamUrl} is not what a provider registry answers: ${reason}`
+  return new MirrorError('UPSTREAM_INVALID', message, { host: answer.url.host, upstreamUrl, reason }, cause)
+}
+
+/** An answer that means neither success nor absence, as an error; `what` names what was asked for. */
+export function statusError(answer: DocumentAnswer, what: string): MirrorError<'UPSTREAM_STATUS'> {
+  const upstreamUrl = redactUrl(answer.url)
+  const detail = findOriginText(answer.body)
+  const said = detail === undefined ? '' : `: ${JSON.stringify(detail)}`
+  const message = `${what} ${answer.status} from ${upstreamUrl}${said}${hint(answer.status)}`
+  return new MirrorError('UPSTREAM_STATUS', message, {
+    host: answer.url.host,
+    upstreamUrl,
+    upstreamStatus: answer.status,
+    ...(detail === undefined ? {} : { detail }),
+  })
+}
+
+function hint(status: number): string {
+  return status === 401 || status === 403 ? '; check the token of this origin' : ''
+}
+
+/**
+ * What an origin says in an error's body, `{"errors":["…"]}` or `{"message":"…"}`: one line, shortened, control
+ * characters and the secret parts of URLs taken out (field-reports B31). Undefined if it says nothing that we can read.
+ */
+export function findOriginText(body: Buffer): string | undefined {
+  const text = readText(body)
+    ?.replaceAll(/[\p{C}\s]+/gu, ' ')
+    .replaceAll(/[a-z]+:\/\/[^\s"'<>]+/gi, (url) => redactUrl(url))
+    .trim()
+  return text === undefined || text === '' ? undefined : text.slice(0, MAX_TEXT)
+}
+
+function readText(body: Buffer): string | undefined {
+  const document = tryParse(body)
+  if (!isJsonObject(document)) return undefined
+  const { errors, message } = document
+  if (Array.isArray(errors)) return errors.filter((entry) => typeof entry === 'string').join('; ')
+  return typeof message === 'string' ? message : undefined
+}
+
+function tryParse(body: Buffer): JsonValue | undefined {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

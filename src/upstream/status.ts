@@ -1,0 +1,92 @@
+import { MirrorError } from '../errors.ts'
+import { type Answer, discard, findHeader, mediaTypeOf } from './answer.ts'
+import { parseRetryAfter } from './backoff.ts'
+import { type BodyOptions, readBody } from './body.ts'
+import { AttemptFailed, placeOf } from './failure.ts'
+import type { RateLimits } from './rate-limits.ts'
+
+/** What judging a status needs beside the answer. */
+export interface StatusOptions extends BodyOptions {
+  readonly rateLimits: RateLimits
+  readonly now: () => number
+}
+
+/**
+ * Throws for the statuses that mean an outage or a limit: 408, 429, 5xx, and 403 with an exhausted rate limit.
+ * @throws AttemptFailed where another attempt makes sense, else MirrorError
+ */
+export async function assertNoOutage(answer: Answer, options: StatusOptions): Promise<void> {
+  const limited = options.rateLimits.note(answer)
+  if (limited !== undefined) {
+    discard(answer)
+    throw new AttemptFailed(limited, 'rate-limit', limited.fields.retryAfterMs)
+  }
+  const { status } = answer
+  if (status !== 408 && status < 500) return
+  const failure = await statusFailure(answer, options)
+  if (status === 501) throw failure
+  throw new AttemptFailed(failure, 'status', parseRetryAfter(findHeader(answer, 'retry-after'), options.now()))
+}
+
+/** The error of an unwelcome status, with what the upstream says about it. Ends the answer. */
+export async function statusFailure(answer: Answer, options: BodyOptions): Promise<MirrorError<'UPSTREAM_STATUS'>> {
+  const detail = await readDetail(answer, options)
+  const place = placeOf(answer.url)
+  const message = `${place.upstreamUrl} answered with status ${answer.status}${detail === '' ? '' : `: ${detail}`}`
+  const fields = { ...place, upstreamStatus: answer.status, ...(detail !== '' && { detail }) }
+  return new MirrorError('UPSTREAM_STATUS', message, fields)
+}
+
+const maxDetailBytes = 4_096
+const maxDetailLength = 200
+const detailTimeoutMs = 1_000
+
+async function readDetail(answer: Answer, options: BodyOptions): Promise<string> {
+  const mediaType = mediaTypeOf(answer)
+  const isJson = mediaType === 'application/json' || mediaType.endsWith('+json')
+  if (!isJson && mediaType !== 'text/plain') {
+    discard(answer)
+    return ''
+  }
+  const text = await readStart(answer, options)
+  const detail = isJson ? findMessage(text) : text
+  return detail
+    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+    .trim()
+    .slice(0, maxDetailLength)
+}
+
+async function readStart(answer: Answer, options: BodyOptions): Promise<string> {
+  const chunks: Buffer[] = []
+  let length = 0
+  const timer = setTimeout(() => answer.body.destroy(), detailTimeoutMs)
+  try {
+    for await (const chunk of readBody(answer, options)) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length >= maxDetailBytes) break
+    }
+  } catch {
+    // The status is what counts; its explanation may be cut.
+  } finally {
+    clearTimeout(timer)
+  }
+  return Buffer.concat(chunks).subarray(0, maxDetailBytes).toString()
+}
+
+/** The message in an error document as registries and object stores write them. */
+function findMessage(json: string): string {
+  try {
+    const document: unknown = JSON.parse(json)
+    if (typeof document !== 'object' || document === null) return ''
+    if ('errors' in document && Array.isArray(document.errors)) return document.errors.filter(isString).join('; ')
+    if ('message' in document && isString(document.message)) return document.message
+    return 'error' in document && isString(document.error) ? document.error : ''
+  } catch {
+    return ''
+  }
+}
+
+function isString(value: unknown): value is string {
+  return typeof value === 'string'
+}

@@ -1,0 +1,200 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import type { BlobStat, BlobStore, OpenBlob } from '../../src/store/blob-store.ts'
+
+/** What the suite runs against: a store that is empty at first. */
+export interface BlobStoreUnderTest extends AsyncDisposable {
+  readonly store: BlobStore
+}
+
+const hex = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+async function all(blob: OpenBlob): Promise<Buffer> {
+  const parts: Buffer[] = []
+  for (let position = 0; ; ) {
+    const part = Buffer.alloc(70_000)
+    const count = await blob.read(part, position, part.length)
+    if (count === 0) return Buffer.concat(parts)
+    parts.push(part.subarray(0, count))
+    position += count
+  }
+}
+
+async function listed(store: BlobStore): Promise<BlobStat[]> {
+  const found: BlobStat[] = []
+  for await (const stat of store.list()) found.push(stat)
+  return found
+}
+
+async function contentOf(store: BlobStore, digest: string): Promise<Buffer | undefined> {
+  await using blob = await store.open(digest)
+  return blob && (await all(blob))
+}
+
+/** The promises of `BlobStore`. */
+export function blobStoreSuite(name: string, create: () => Promise<BlobStoreUnderTest>): void {
+  describe(`${name} keeps the contract of BlobStore`, () => {
+    for (const sizes of [
+      [0],
+      [1],
+      [5, 0, 7],
+      [1 << 20],
+      [(1 << 20) - 1, 2, 1 << 20, 3],
+      [3_500_000, 1, 65_536, 65_536],
+    ]) {
+      test(`bytes appended in pieces of ${sizes.join(', ')} come out as they went in`, async () => {
+        await using under = await create()
+        const { store } = under
+        const bytes = randomBytes(sizes.reduce((sum, size) => sum + size, 0))
+        await using incoming = await store.create()
+        let start = 0
+        for (const size of sizes) {
+          // One buffer for all pieces: the store must not hold on to it.
+          const piece = Buffer.from(bytes.subarray(start, start + size))
+          await incoming.append(piece)
+          piece.fill(0)
+          start += size
+          expect(incoming.size).toBe(start)
+        }
+        expect(incoming.digest()).toBe(hex(bytes))
+        const stat = await incoming.commit()
+        expect(stat).toMatchObject({ digest: hex(bytes), size: bytes.length })
+        expect(await store.stat(stat.digest)).toEqual(stat)
+        expect((await contentOf(store, stat.digest))?.equals(bytes)).toBe(true)
+        expect((await store.read(stat.digest))?.equals(bytes)).toBe(true)
+      })
+    }
+
+    test('nothing is visible before commit, and nothing is left after disposal without it', async () => {
+      await using under = await create()
+      const bytes = randomBytes(100)
+      {
+        await using incoming = await under.store.create()
+        await incoming.append(bytes)
+        expect(incoming.digest()).toBe(hex(bytes))
+        expect(await under.store.stat(hex(bytes))).toBeUndefined()
+        expect(await listed(under.store)).toEqual([])
+      }
+      expect(await under.store.open(hex(bytes))).toBeUndefined()
+    })
+
+    test('after restart only the new bytes count', async () => {
+      await using under = await create()
+      await using incoming = await under.store.create()
+      await incoming.append(randomBytes(3_000_000))
+      incoming.digest()
+      await incoming.restart()
+      expect(incoming.size).toBe(0)
+      await incoming.append(Buffer.from('new'))
+      const stat = await incoming.commit()
+      expect(stat.digest).toBe(hex(Buffer.from('new')))
+      expect(await under.store.read(stat.digest)).toEqual(Buffer.from('new'))
+    })
+
+    test('append after digest, commit or disposal is refused', async () => {
+      await using under = await create()
+      await using incoming = await under.store.create()
+      incoming.digest()
+      await expect(incoming.append(Buffer.from('x'))).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
+      const stat = await incoming.commit()
+      expect(await incoming.commit()).toEqual(stat)
+      await expect(incoming.restart()).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
+      const other = await under.store.create()
+      await other[Symbol.asyncDispose]()
+      await other[Symbol.asyncDispose]()
+      await expect(other.append(Buffer.from('x'))).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
+      await expect(other.commit()).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
+    })
+
+    test('equal bytes are one blob, also when they come at the same time', async () => {
+      await using under = await create()
+      const bytes = randomBytes(10_000)
+      const stats = await Promise.all(Array.from({ length: 5 }, () => under.store.put(bytes)))
+      await using incoming = await under.store.create()
+      await incoming.append(bytes)
+      await incoming.commit()
+      expect(new Set(stats.map((stat) => stat.digest))).toEqual(new Set([hex(bytes)]))
+      expect((await listed(under.store)).map(({ digest, size }) => ({ digest, size }))).toEqual([
+        { digest: hex(bytes), size: 10_000 },
+      ])
+    })
+
+    test('a held blob is not touched by a second put', async () => {
+      await using under = await create()
+      const first = await under.store.put(Buffer.from('same'))
+      expect(await under.store.put(Buffer.from('same'))).toEqual(first)
+    })
+
+    test('reads any part, 0 at the end, and never beyond the buffer', async () => {
+      await using under = await create()
+      const { digest } = await under.store.put(Buffer.from('0123456789'))
+      await using blob = await under.store.open(digest)
+      expect(blob).toMatchObject({ digest, size: 10 })
+      const buffer = Buffer.alloc(4, '.')
+      expect(await blob?.read(buffer, 8, 4)).toBe(2)
+      expect(buffer.toString()).toBe('89..')
+      expect(await blob?.read(buffer, 2, 100)).toBe(4)
+      expect(buffer.toString()).toBe('2345')
+      expect(await blob?.read(buffer, 10, 4)).toBe(0)
+      expect(await blob?.read(buffer, 99, 4)).toBe(0)
+    })
+
+    test('an open blob is closed once, and a read after that is an error', async () => {
+      await using under = await create()
+      const { digest } = await under.store.put(Buffer.from('x'))
+      const blob = await under.store.open(digest)
+      await blob?.[Symbol.asyncDispose]()
+      await blob?.[Symbol.asyncDispose]()
+      await expect(blob?.read(Buffer.alloc(1), 0, 1)).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
+    })
+
+    test('an open blob stays readable when it is deleted', async () => {
+      await using under = await create()
+      const { digest } = await under.store.put(Buffer.from('going'))
+      await using blob = await under.store.open(digest)
+      await under.store.delete(digest)
+      expect(await under.store.open(digest)).toBeUndefined()
+      expect(blob && (await all(blob)).toString()).toBe('going')
+    })
+
+    test('what is not held is undefined, and deleting it or setting it aside is fine', async () => {
+      await using under = await create()
+      for (const digest of ['0'.repeat(64), '../../../etc/passwd', '', 'A'.repeat(64), `${'0'.repeat(63)}/`]) {
+        expect(await under.store.stat(digest)).toBeUndefined()
+        expect(await under.store.open(digest)).toBeUndefined()
+        expect(await under.store.read(digest)).toBeUndefined()
+        expect(await under.store.localFile(digest)).toBeUndefined()
+        await under.store.delete(digest)
+        await under.store.setAside(digest)
+      }
+    })
+
+    test('a blob that is set aside is not held, can come back, and can be set aside again', async () => {
+      await using under = await create()
+      const { digest } = await under.store.put(Buffer.from('bad'))
+      for (let round = 0; round < 2; round += 1) {
+        await under.store.setAside(digest)
+        expect(await under.store.stat(digest)).toBeUndefined()
+        expect(await listed(under.store)).toEqual([])
+        await under.store.put(Buffer.from('bad'))
+        expect(await under.store.read(digest)).toEqual(Buffer.from('bad'))
+      }
+    })
+
+    test('localFile gives a path with the bytes', async () => {
+      await using under = await create()
+      const bytes = randomBytes(5000)
+      const { digest } = await under.store.put(bytes)
+      await using file = await under.store.localFile(digest)
+      expect(file && (await readFile(file.path)).equals(bytes)).toBe(true)
+    })
+
+    test('lists every blob once', async () => {
+      await using under = await create()
+      const put = await Promise.all(Array.from({ length: 40 }, (_, i) => under.store.put(Buffer.from(`blob ${i}`))))
+      const byDigest = (a: BlobStat, b: BlobStat): number => a.digest.localeCompare(b.digest)
+      expect((await listed(under.store)).sort(byDigest)).toEqual(put.sort(byDigest))
+    })
+  })
+}

@@ -1,0 +1,28 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { formatHops, parseHops } from '../../src/protocol/hops.ts'
+
+test('hops survive the way through a header, nearest last', () => {
+  expect(parseHops(formatHops(['a', 'b-1'], 'c'))).toEqual(['a', 'b-1', 'c'])
+})
+
+test('no header means no hops', () => {
+  expect(parseHops(undefined)).toEqual([])
+  expect(parseHops('')).toEqual([])
+})
+
+test('whatever a stranger sends, there are at most 16 hops and all are names', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.array(fc.stringMatching(/^[A-Za-z0-9-]{1,70}$/)).map((a) => a.join(',')),
+      ),
+      (header) => {
+        const hops = parseHops(header)
+        expect(hops.length).toBeLessThanOrEqual(16)
+        for (const hop of hops) expect(hop).toMatch(/^[A-Za-z0-9-]{1,64}$/)
+      },
+    ),
+  )
+})
