@@ -1,5 +1,5 @@
 import { MirrorError } from '../errors.ts'
-import { isProxyUrl } from './schema.ts'
+import { isProxyUrl } from './value-kinds.ts'
 
 /** The proxy that the environment asks for. */
 export interface ProxyEnvironment {

@@ -14,8 +14,10 @@ export function backoffMs(attempt: number, random: () => number): number {
 export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined
   if (/^\d+$/.test(header)) return Number(header) * 1_000
-  // Date.parse takes much that is not a date of HTTP; all of those begin with a day's name.
-  const date = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN
+  // Date.parse takes much that is no date of HTTP; all of those begin with a day's name.
+  if (!/^[A-Z][a-z]{2,8},? /.test(header)) return undefined
+  // The oldest of the three formats names no zone, and means GMT.
+  const date = Date.parse(header.endsWith('GMT') ? header : `${header} GMT`)
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }
 

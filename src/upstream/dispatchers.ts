@@ -1,8 +1,8 @@
-import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { Agent, type Dispatcher, Pool } from 'undici'
-import { type Authority, authorityOf, bareHostname, parseAuthority } from './authority.ts'
+import { authorityOf, bareHostname, parseAuthority } from './authority.ts'
 import { createConnector } from './connector.ts'
 import { createProxyDispatcher, type ProxySelector } from './proxy.ts'
+import type { TrustedRoots } from './trusted-roots.ts'
 
 /** How an origin's connections are made. */
 export interface DispatcherOptions {
@@ -39,28 +39,4 @@ function createHostDispatcher(url: URL, options: DispatcherOptions): Dispatcher 
   const hostname = bareHostname(url)
   const connect = createConnector({ hostname, timeoutMs, allowPrivateAddresses, secureContext, address })
   return new Pool(url, { connections, allowH2: false, connect })
-}
-
-/** Which certificates are trusted for which host. */
-export interface TrustedRoots {
-  /** Undefined means Node's own roots. */
-  find(authority: Authority): SecureContext | undefined
-}
-
-/** Adds authorities to the public roots: `ca` for every host, those of `hosts` for one `host[:port]` each. PEM texts. */
-export function createTrustedRoots(
-  ca: readonly string[],
-  hosts: ReadonlyMap<string, { readonly ca?: string }>,
-): TrustedRoots {
-  const shared = ca.length === 0 ? undefined : createRoots(ca)
-  const own = new Map<Authority, SecureContext>()
-  for (const [host, options] of hosts) {
-    if (options.ca !== undefined) own.set(parseAuthority(host), createRoots([...ca, options.ca]))
-  }
-  return { find: (authority) => own.get(authority) ?? shared }
-}
-
-function createRoots(ca: readonly string[]): SecureContext {
-  // `ca` replaces the public roots unless they are named too.
-  return createSecureContext({ ca: [...getCACertificates('default'), ...ca] })
 }

@@ -152,7 +152,8 @@ function refuseContradictions(judgements: readonly Judgement[]): Judgement[] {
       const known = seen.get(filename)
       if (known === undefined) seen.set(filename, { digest, checksums })
       if (known === undefined || known.digest === digest) continue
-      const error = contradiction(filename, [known, { digest, checksums }])
+      const earlier = contradicted.get(known.checksums) ?? contradicted.get(checksums)
+      const error = earlier ?? contradiction(filename, [known, { digest, checksums }])
       contradicted.set(known.checksums, error).set(checksums, error)
     }
   }

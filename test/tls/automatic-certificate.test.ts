@@ -250,7 +250,7 @@ test('a damaged server certificate is replaced, under the same authority', async
 test('a damaged authority is an error that says what to do, never a silent new one', async () => {
   await start()
   const key = await file('ca-key.pem')
-  const other = key.replace(/-----BEGIN PRIVATE[^]*END PRIVATE KEY-----/, '')
+  const other = key.replace(/-----BEGIN PRIVATE[\s\S]*END PRIVATE KEY-----/, '')
   for (const text of [
     '',
     'damaged',

@@ -106,11 +106,9 @@ test.each([
 test.each(loopbackSpellings)('a redirect to loopback spelt %s is refused', async (host) => {
   await using inner = await startServer((_request, response) => response.end('secret'))
   await using server = await startServer((_request, response) => {
-    response
-      .writeHead(302, {
-        location: `https://${encodeURI(host).replace(/%5B/, '[').replace(/%5D/, ']')}:${inner.port}/x`,
-      })
-      .end()
+    // Headers are bytes: what is not ASCII comes percent-encoded.
+    const location = `https://${host.replaceAll(/[^ -~]/gu, encodeURIComponent)}:${inner.port}/x`
+    response.writeHead(302, { location }).end()
   })
   await using client = await startClient(server)
   const error = await failureOf(client.fetchDocument(documentRequest(`https://${origin}/x`)))

@@ -114,6 +114,6 @@ async function openingError(dataDir: string, cause: unknown): Promise<MirrorErro
   const facts = await stat(dataDir).catch(() => undefined)
   const mode =
     facts === undefined ? '' : `, mode 0${(facts.mode & 0o7777).toString(8)}, owner ${facts.uid}:${facts.gid}`
-  const message = `Cannot write data folder ${dataDir} as uid ${process.getuid?.() ?? 'unknown'}${mode}: ${errno}. Change its owner, or choose another dataDir.`
+  const message = `Cannot write data folder ${dataDir} as uid ${process.geteuid?.() ?? 'unknown'}${mode}: ${errno}. Change its owner, or choose another dataDir.`
   return new MirrorError('CONFIGURATION', message, { key: 'dataDir' }, cause)
 }
