@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { describeConfig } from './config/describe.ts'
 import { loadConfig } from './config/load.ts'
-import { proxyFromEnvironment } from './config/proxy-environment.ts'
 import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
@@ -44,10 +43,8 @@ async function serve(config: Config): Promise<void> {
   const log = createLog(config.log, process.stderr)
   log.debug({ config: describeConfig(config) }, 'configuration')
   const stopping = Promise.withResolvers<number>()
-  const proxy = proxySettings(config)
   const server = await startServer({
     config,
-    proxy,
     version,
     log,
     onFatal: (error) => {
@@ -75,13 +72,6 @@ function listenForSignals(log: Log, stopping: PromiseWithResolvers<number>): voi
 async function stop(server: RunningServer, log: Log): Promise<void> {
   await server.close(STOP_GRACE_MS)
   log.info('stopped')
-}
-
-function proxySettings(config: Config): { httpsProxy: string; httpProxy: string; noProxy: string } | undefined {
-  const environment = proxyFromEnvironment(process.env)
-  const proxy = config.upstream.proxy ?? environment.proxy
-  if (proxy === undefined || proxy === 'off') return undefined
-  return { httpsProxy: proxy, httpProxy: proxy, noProxy: config.upstream.noProxy ?? environment.noProxy ?? '' }
 }
 
 /** Wrong use is 2, a failure is 1; our own errors say all in their message. */

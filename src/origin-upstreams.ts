@@ -32,7 +32,6 @@ export function findOriginConfig(origins: Config['origins'], hostname: Hostname)
 /** What all origins share. */
 export interface OriginUpstreamsParts {
   readonly config: Config
-  readonly proxy: ProxySettings | undefined
   readonly memory: DiscoveryMemory
   readonly observer: UpstreamObserver
   readonly instanceId: string
@@ -105,8 +104,9 @@ export class OriginUpstreams implements AsyncDisposable {
   }
 
   #clientOptions(hostname: Hostname, settings: OriginConfig): OriginClientOptions {
-    const { config, proxy, observer, instanceId, userAgent, now, log } = this.#parts
+    const { config, observer, instanceId, userAgent, now, log } = this.#parts
     const { upstream } = config
+    const proxy = proxySettings(upstream)
     const { token, address, allowedHosts } = settings
     return {
       hostname,
@@ -153,6 +153,10 @@ export class OriginUpstreams implements AsyncDisposable {
     const pem = file === undefined ? undefined : this.#pem.get(file)
     return pem === undefined ? [] : [pem]
   }
+}
+
+function proxySettings({ proxy, noProxy = '' }: Config['upstream']): ProxySettings | undefined {
+  return proxy === undefined || proxy === 'off' ? undefined : { httpsProxy: proxy, httpProxy: proxy, noProxy }
 }
 
 async function readPem(file: string): Promise<string> {

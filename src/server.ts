@@ -26,7 +26,6 @@ import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import type { ProviderUpstream } from './upstream/provider-upstream.ts'
-import type { ProxySettings } from './upstream/proxy.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
 
 /** What is held is served stale when the origin has not answered within this time (design, rule 2). */
@@ -39,7 +38,6 @@ const REFRESH_MS = 7_500
 /** What the process brings along, beside the configuration. */
 export interface ServerParts {
   readonly config: Config
-  readonly proxy: ProxySettings | undefined
   readonly version: string
   readonly log: Log
   /** Milliseconds since 1970; tests bring their own clock. */
@@ -134,7 +132,7 @@ interface Foundations {
 }
 
 function createUpstreams(
-  { config, proxy, version, now = Date.now, log }: ServerParts,
+  { config, version, now = Date.now, log }: ServerParts,
   { folder, metrics, instanceId }: Foundations & { instanceId: string },
 ): Promise<OriginUpstreams> {
   const observer: UpstreamObserver = {
@@ -146,7 +144,7 @@ function createUpstreams(
     retried: (host) => metrics.upstreamRetries.inc({ host }),
   }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
-  return OriginUpstreams.create({ config, proxy, memory: folder.metadata, observer, instanceId, userAgent, now, log })
+  return OriginUpstreams.create({ config, memory: folder.metadata, observer, instanceId, userAgent, now, log })
 }
 
 function createMirror(

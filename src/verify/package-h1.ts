@@ -23,7 +23,7 @@ export interface PackageHashes {
   readonly reason?: string
 }
 
-/** Go's dirhash `Hash1` of each entry, by the raw bytes of its name read as Latin-1. */
+/** The digest of each entry's contents, by the raw bytes of its name read as Latin-1. */
 type Contents = Map<string, { readonly sha256: string; readonly isDirectory: boolean }>
 
 const CHUNK_BYTES = 1024 * 1024

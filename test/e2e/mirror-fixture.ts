@@ -22,7 +22,6 @@ export interface MirrorOptions {
   readonly folder?: string
   readonly now?: () => number
   readonly wrapBlobs?: ServerParts['wrapBlobs']
-  readonly proxy?: ServerParts['proxy']
 }
 
 /** An answer with its whole body. */
@@ -202,13 +201,12 @@ class InProcessMirror extends MirrorClient implements TestMirror {
   #server: RunningServer | undefined
 
   async start(): Promise<void> {
-    const { now, wrapBlobs, proxy } = this.options
+    const { now, wrapBlobs } = this.options
     const config = await loadConfig({ file: join(this.folder, 'config.yaml'), set: [], cwd: this.folder, env: {} })
     const log = createLog(config.log, { write: (line) => this.log.push(line) })
     this.#server = await startServer({
       config,
       log,
-      proxy,
       version: '0.0.0-test',
       ...(now === undefined ? {} : { now }),
       ...(wrapBlobs === undefined ? {} : { wrapBlobs }),

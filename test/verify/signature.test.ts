@@ -192,8 +192,25 @@ describe('keys judged at signing time', () => {
       format: 'object',
     })
     for (const keys of [[renewed.publicKey], [publicKey, renewed.publicKey], [renewed.publicKey, publicKey]]) {
-      expect(await verify(signature, keys.map(listed), 'refuse')).toMatchObject({ keyExpired: false })
+      for (const rule of ['accept', 'refuse'] as const) {
+        expect(await verify(signature, keys.map(listed), rule)).toMatchObject({ keyExpired: false })
+      }
     }
+  })
+
+  it('refuses a key that had expired when it signed, though its self-signature was renewed later', async () => {
+    const { privateKey } = await makeKey()
+    const late = await forge(sums, privateKey, { date: day(-10) })
+    const { publicKey } = await openpgp.reformatKey({
+      privateKey,
+      userIDs: { name: 'Acme', email: 'providers@acme.example' },
+      keyExpirationTime: 950 * 86_400,
+      date: day(-5),
+      format: 'object',
+    })
+    await expect(verify(late, [listed(publicKey)])).rejects.toMatchObject(
+      refusal('SIGNATURE_INVALID', 'the key had expired when it signed'),
+    )
   })
 })
 

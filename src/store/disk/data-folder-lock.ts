@@ -34,7 +34,7 @@ interface SeenLock {
 /**
  * The lock of a data folder: one process writes it. The file `lock` names the holder. A process of this machine that
  * is gone loses it at once; one of another machine (a shared volume) when its heartbeat, the time of the file, is older
- * than 45 seconds. Clocks that differ by more than that need a lock of their own.
+ * than 45 seconds. The clocks of such machines must agree better than that.
  */
 export class DataFolderLock implements AsyncDisposable {
   readonly #file: string

@@ -25,7 +25,7 @@ export interface DataFolderOptions {
   readonly onLost?: (() => void) | undefined
 }
 
-/** An open data folder. Who opened it disposes of it, after all use: that gives the folder free for the next process. */
+/** An open data folder. Who opened it disposes of it, after all use: that frees the folder for the next process. */
 export interface DataFolder extends AsyncDisposable {
   readonly blobs: BlobStore
   readonly records: RecordStore
