@@ -161,7 +161,7 @@ function continues(answer: Answer, entity: Entity, start: number): boolean {
   if (answer.status !== 206 || contentEncodings(answer).length > 0) return false
   const [, first, last, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(findHeader(answer, 'content-range') ?? '') ?? []
   const etag = findHeader(answer, 'etag')
-  if ( (etag !== undefined && entity.etag !== undefined && etag !== entity.etag)) return false
+  if (Number(first) !== start || (etag !== undefined && entity.etag !== undefined && etag !== entity.etag)) return false
   if (total !== '*' && Number(last) + 1 !== Number(total)) return false
   return entity.size === undefined || Number(total) === entity.size
 }
