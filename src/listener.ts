@@ -49,9 +49,12 @@ export async function openListener({ host, port, identity, handle }: ListenerOpt
 async function closeServer(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+  // Connections that were busy go idle one by one; Node would keep them for the whole keep-alive time.
+  const sweep = setInterval(() => server.closeIdleConnections(), 100)
+  const limit = setTimeout(() => server.closeAllConnections(), graceMs)
   await closed
-  clearTimeout(timer)
+  clearInterval(sweep)
+  clearTimeout(limit)
 }
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): MirrorError {

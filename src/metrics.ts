@@ -1,9 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/**
- * Every metric of Terramirror, declared once. Labels are bounded: routes, outcomes, statuses, verdicts, and hosts of
- * configured origins; never an address that a client can make up.
- */
+const MAX_HOSTS = 100
+
+/** Every metric of Terramirror, declared once. Labels are bounded: never an address that a client can make up. */
 export class Metrics {
   readonly registry = new Registry()
   readonly requests = new Counter({
@@ -76,4 +75,15 @@ export class Metrics {
     help: 'Archives that are being downloaded from origins.',
     registers: [this.registry],
   })
+
+  readonly #hosts = new Set<string>()
+
+  /**
+   * The `host` label for an upstream. Origins' documents and redirects may name any number of hosts: those beyond the
+   * first hundred count as `other`.
+   */
+  hostLabel(host: string): string {
+    if (this.#hosts.size < MAX_HOSTS) this.#hosts.add(host)
+    return this.#hosts.has(host) ? host : 'other'
+  }
 }

@@ -136,12 +136,13 @@ function createUpstreams(
   { folder, metrics, instanceId }: Foundations & { instanceId: string },
 ): Promise<OriginUpstreams> {
   const observer: UpstreamObserver = {
-    answered(host, status, durationMs) {
+    answered(name, status, durationMs) {
+      const host = metrics.hostLabel(name)
       metrics.upstreamRequests.inc({ host, status: String(status) })
       metrics.upstreamSeconds.observe({ host }, durationMs / 1_000)
     },
-    received: (host, bytes) => metrics.upstreamBytes.inc({ host }, bytes),
-    retried: (host) => metrics.upstreamRetries.inc({ host }),
+    received: (name, bytes) => metrics.upstreamBytes.inc({ host: metrics.hostLabel(name) }, bytes),
+    retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
   }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
   return OriginUpstreams.create({ config, memory: folder.metadata, observer, instanceId, userAgent, now, log })

@@ -1,4 +1,5 @@
 import { MirrorError } from '../errors.ts'
+import type { Hostname } from '../protocol/hostname.ts'
 
 /** A moment by which an answer must be there, as a signal and as time left. */
 export interface Deadline {
@@ -12,16 +13,23 @@ export function createDeadline(ms: number): Deadline {
   return { signal: AbortSignal.timeout(ms), remainingMs: () => Math.max(0, Math.ceil(end - performance.now())) }
 }
 
-/** The origin did not answer for `what` within the time that a caller can wait. */
-export function slowOrigin(what: string): MirrorError<'UPSTREAM_TIMEOUT'> {
-  return new MirrorError('UPSTREAM_TIMEOUT', `${what}: the origin did not answer in time; try again shortly`, {})
+/** What a caller waits for, and the origin that it comes from. */
+export interface Awaited {
+  readonly name: string
+  readonly hostname: Hostname
+}
+
+/** The origin did not answer within the time that a caller can wait. */
+export function slowOrigin({ name, hostname }: Awaited): MirrorError<'UPSTREAM_TIMEOUT'> {
+  const message = `${name}: ${hostname} did not answer in time; the work goes on, try again shortly`
+  return new MirrorError('UPSTREAM_TIMEOUT', message, { host: hostname, upstreamUrl: `https://${hostname}/` })
 }
 
 /**
  * Waits for `work` until `signal` fires; the work itself goes on.
- * @throws MirrorError `UPSTREAM_TIMEOUT` naming `what`; whatever `work` throws
+ * @throws MirrorError `UPSTREAM_TIMEOUT`; whatever `work` throws
  */
-export async function waitFor<T>(work: Promise<T>, signal: AbortSignal, what: string): Promise<T> {
+export async function waitFor<T>(work: Promise<T>, signal: AbortSignal, what: Awaited): Promise<T> {
   const late = Promise.withResolvers<never>()
   const onAbort = (): void => late.reject(slowOrigin(what))
   if (signal.aborted) onAbort()

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type ErrorCode, type ErrorFields, isMirrorError, isNotFound, MirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { MetadataCache } from '../store/metadata-cache.ts'
 import type { Answer, Call } from './call.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
@@ -31,7 +32,7 @@ interface Entry<T> {
 /** What a document cache is made of. */
 export interface DocumentCacheParts<T> {
   readonly cache: MetadataCache
-  /** Begins the names of all entries. */
+  /** What the documents are, e.g. `versions`; begins the names of all entries. */
   readonly prefix: string
   /** Reads back what `set` wrote; undefined for anything else. */
   readonly parse: (stored: unknown) => T | undefined
@@ -43,7 +44,7 @@ export interface DocumentCacheParts<T> {
 }
 
 /**
- * Documents of origins with their age: fresh ones are served as they are; old ones are refreshed, and served stale
+ * Documents of origins, one a provider, with their age: fresh ones are served as they are; old ones are refreshed, and served stale
  * when the origin is slow or down; a 404 is remembered for a short while, an outage never.
  */
 export class DocumentCache<T> {
@@ -58,11 +59,13 @@ export class DocumentCache<T> {
   }
 
   /**
-   * The document under `key`. `atLeastFrom` (a time) asks for one that was fetched since then, if the origin can.
+   * The document of a provider. `atLeastFrom` (a time) asks for one that was fetched since then, if the origin can.
    * @throws MirrorError the remembered 404; whatever `fetch` throws if nothing is held; `UPSTREAM_TIMEOUT`
    */
-  async get(key: string, fetch: Fetch<T>, call: Call, atLeastFrom = 0): Promise<Answer<T>> {
-    const { freshness, now } = this.#parts
+  async get(address: ProviderAddress, fetch: Fetch<T>, call: Call, atLeastFrom = 0): Promise<Answer<T>> {
+    const { freshness, now, prefix } = this.#parts
+    const key = `${prefix} ${formatProviderAddress(address)}`
+    const what = { name: key, hostname: address.hostname }
     const held = await this.#find(key)
     if (held !== undefined && held.at >= atLeastFrom) {
       const age = now() - held.at
@@ -78,10 +81,10 @@ export class DocumentCache<T> {
 
     const refresh = this.#refreshes.run(key, () => this.#refresh(key, fetch))
     if (old !== undefined && !(await settledWithin(refresh.done, freshness.graceMs))) {
-      return { value: old, outcome: 'stale', reason: slowOrigin(`${this.#parts.prefix} ${key}`) }
+      return { value: old, outcome: 'stale', reason: slowOrigin(what) }
     }
     try {
-      const entry = await waitFor(refresh.done, call.deadline.signal, `${this.#parts.prefix} ${key}`)
+      const entry = await waitFor(refresh.done, call.deadline.signal, what)
       if ('absent' in entry.found) throw entry.found.absent
       return { value: entry.found.value, outcome: refresh.joined ? 'coalesced' : 'miss' }
     } catch (error) {
@@ -91,7 +94,7 @@ export class DocumentCache<T> {
   }
 
   async #refresh(key: string, fetch: Fetch<T>): Promise<Entry<T>> {
-    const { freshness, shutdown, log, now, prefix } = this.#parts
+    const { freshness, shutdown, log, now } = this.#parts
     const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown])
     try {
       const entry: Entry<T> = { at: now(), found: { value: await fetch(signal) } }
@@ -105,7 +108,7 @@ export class DocumentCache<T> {
         return entry
       }
       if (isMirrorError(error)) this.#failures.set(key, { until: now() + freshness.backOffMs, error })
-      log.warn({ document: `${prefix} ${key}`, err: error }, 'could not refresh a document of an origin')
+      log.warn({ document: key, err: error }, 'could not refresh a document of an origin')
       throw error
     }
   }
@@ -115,11 +118,11 @@ export class DocumentCache<T> {
       'value' in found
         ? { at, value: found.value }
         : { at, absent: { code: found.absent.code, message: found.absent.message, fields: found.absent.fields } }
-    await this.#parts.cache.set(`${this.#parts.prefix} ${key}`, stored)
+    await this.#parts.cache.set(key, stored)
   }
 
   async #find(key: string): Promise<Entry<T> | undefined> {
-    const stored = await this.#parts.cache.get(`${this.#parts.prefix} ${key}`)
+    const stored = await this.#parts.cache.get(key)
     if (typeof stored !== 'object' || stored === null || !('at' in stored) || typeof stored.at !== 'number') return
     // A clock that was set back must not keep an entry fresh for years.
     const at = stored.at > this.#parts.now() ? 0 : stored.at

@@ -64,11 +64,12 @@ export class Releases {
    */
   async get(address: ProviderAddress, version: Version, call: Call): Promise<Answer<KnownRelease>> {
     const name = nameOf(address, version)
+    const { hostname } = address
     const held = await this.#parts.catalogue.version(address, version)
     const check = this.#checks.get(name)
     const known = held.release === undefined ? check?.known : knownRelease(held.release, check?.known)
 
-    if (this.#parts.upstreamFor(address.hostname) === undefined) {
+    if (this.#parts.upstreamFor(hostname) === undefined) {
       if (known !== undefined) return { value: known, outcome: 'hit' }
       const message = `${name} is not cached, and this mirror is sealed: warm it while online`
       throw new MirrorError('NOT_CACHED', message, { item: name })
@@ -77,14 +78,17 @@ export class Releases {
 
     const flight = this.#begin(address, version, call)
     if (known === undefined) {
-      return answerOf(await waitFor(flight.done, call.deadline.signal, name), flight.joined ? 'coalesced' : 'miss')
+      return answerOf(
+        await waitFor(flight.done, call.deadline.signal, { name, hostname }),
+        flight.joined ? 'coalesced' : 'miss',
+      )
     }
     // A pinned and complete release can only grow: nobody waits for that.
     if (held.pin !== undefined && known.release.complete) return { value: known, outcome: 'hit' }
     if (await settledWithin(flight.done, this.#parts.freshness.graceMs)) {
       return answerOf(await flight.done, flight.joined ? 'coalesced' : 'miss')
     }
-    return { value: known, outcome: 'stale', reason: slowOrigin(name) }
+    return { value: known, outcome: 'stale', reason: slowOrigin({ name, hostname }) }
   }
 
   /**
@@ -114,7 +118,10 @@ export class Releases {
   /** Asks the origin again now, or joins who is asking. @throws MirrorError as `get` */
   async refresh(address: ProviderAddress, version: Version, call: Call): Promise<KnownRelease> {
     const { done } = this.#begin(address, version, call)
-    const check = await waitFor(done, call.deadline.signal, nameOf(address, version))
+    const check = await waitFor(done, call.deadline.signal, {
+      name: nameOf(address, version),
+      hostname: address.hostname,
+    })
     return check.known
   }
 

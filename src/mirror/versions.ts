@@ -97,7 +97,7 @@ export class Versions {
       }
       return list
     }
-    return this.#lists.get(formatProviderAddress(address), fetch, call, atLeastFrom)
+    return this.#lists.get(address, fetch, call, atLeastFrom)
   }
 
   #mayForceRefresh(address: ProviderAddress): boolean {
