@@ -22,7 +22,13 @@ export function createLog({ level, format }: LogOptions, sink: LogSink): Log {
   const text = format === 'text' || (format === 'auto' && sink.isTTY === true)
   const destination = text ? { write: (line: string) => sink.write(formatText(line)) } : sink
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: serializeError } },
+    {
+      level,
+      base: null,
+      formatters: { level: (label) => ({ level: label }) },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: serializeError },
+    },
     destination,
   )
 }
@@ -48,7 +54,7 @@ function serializeError(error: unknown): unknown {
 /** `2026-12-01T10:00:00.000Z WARN message key=value …` from one JSON line. */
 function formatText(line: string): string {
   const { level, time, msg, err, ...rest } = JSON.parse(line) as Record<string, unknown>
-  const name = pino.levels.labels[Number(level)]?.toUpperCase() ?? String(level)
+  const name = String(level).toUpperCase()
   const pairs = Object.entries(rest).map(
     ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )

@@ -14,6 +14,7 @@ import { exchangeOf, type HttpEnv } from './exchange.ts'
 export function headArchive(context: Context<HttpEnv>, { value, outcome }: Answer<ArchiveFacts>): Response {
   exchangeOf(context.env.incoming).outcome = outcome
   const headers = archiveHeaders(value.digest, outcome)
+  if (matchesAny(context.req.header('if-none-match'), value.digest)) return new Response(null, { status: 304, headers })
   if (value.size === undefined) return new Response(null, { headers })
   const length = { 'Accept-Ranges': 'bytes', 'Content-Length': String(value.size) }
   return new Response(null, { headers: { ...headers, ...length } })
@@ -63,5 +64,5 @@ function mayUseRange(ifRange: string | undefined, digest: string): boolean {
 }
 
 function matchesAny(ifNoneMatch: string | undefined, digest: string): boolean {
-  return ifNoneMatch?.includes(entityTag(digest)) === true
+  return ifNoneMatch?.trim() === '*' || ifNoneMatch?.includes(entityTag(digest)) === true
 }

@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import type { Registry } from 'prom-client'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 
@@ -13,16 +13,26 @@ export function createHealthRoutes(parts: { lifecycle: () => Lifecycle; registry
   const routes = new Hono<HttpEnv>()
   routes.get('/healthz', (context) => {
     exchangeOf(context.env.incoming).route = '/healthz'
-    return context.json({ status: 'ok' })
+    return sendWhole(context, JSON.stringify({ status: 'ok' }), 'application/json')
   })
   routes.get('/readyz', (context) => {
     exchangeOf(context.env.incoming).route = '/readyz'
     const status = parts.lifecycle()
-    return context.json({ status }, status === 'ready' ? 200 : 503)
+    return sendWhole(context, JSON.stringify({ status }), 'application/json', status === 'ready' ? 200 : 503)
   })
   routes.get('/metrics', async (context) => {
     exchangeOf(context.env.incoming).route = '/metrics'
-    return context.body(await parts.registry.metrics(), 200, { 'Content-Type': parts.registry.contentType })
+    return sendWhole(context, await parts.registry.metrics(), parts.registry.contentType)
   })
   return routes
+}
+
+/** With its length, which HEAD tells too. */
+function sendWhole(context: Context<HttpEnv>, body: string, contentType: string, status: 200 | 503 = 200): Response {
+  const length = String(Buffer.byteLength(body))
+  return context.body(body, status, {
+    'Content-Type': contentType,
+    'Content-Length': length,
+    'Cache-Control': 'no-store',
+  })
 }

@@ -3,6 +3,7 @@ import { type Answer, discard, findHeader, mediaTypeOf } from './answer.ts'
 import { parseRetryAfter } from './backoff.ts'
 import { type BodyOptions, readBody } from './body.ts'
 import { AttemptFailed, placeOf } from './failure.ts'
+import { findOriginText } from './origin-text.ts'
 import type { RateLimits } from './rate-limits.ts'
 
 /** What judging a status needs beside the answer. */
@@ -32,31 +33,25 @@ export async function assertNoOutage(answer: Answer, options: StatusOptions): Pr
 export async function statusFailure(answer: Answer, options: BodyOptions): Promise<MirrorError<'UPSTREAM_STATUS'>> {
   const detail = await readDetail(answer, options)
   const place = placeOf(answer.url)
-  const message = `${place.upstreamUrl} answered with status ${answer.status}${detail === '' ? '' : `: ${detail}`}`
-  const fields = { ...place, upstreamStatus: answer.status, ...(detail !== '' && { detail }) }
+  const message = `${place.upstreamUrl} answered with status ${answer.status}${detail === undefined ? '' : `: ${detail}`}`
+  const fields = { ...place, upstreamStatus: answer.status, ...(detail !== undefined && { detail }) }
   return new MirrorError('UPSTREAM_STATUS', message, fields)
 }
 
 const maxDetailBytes = 4_096
-const maxDetailLength = 200
 const detailTimeoutMs = 1_000
 
-async function readDetail(answer: Answer, options: BodyOptions): Promise<string> {
+async function readDetail(answer: Answer, options: BodyOptions): Promise<string | undefined> {
   const mediaType = mediaTypeOf(answer)
   const isJson = mediaType === 'application/json' || mediaType.endsWith('+json')
-  if (!isJson && mediaType !== 'text/plain') {
-    discard(answer)
-    return ''
+  if (isJson || mediaType === 'text/plain') {
+    return findOriginText(await readStart(answer, options), isJson ? 'json' : 'text')
   }
-  const text = await readStart(answer, options)
-  const detail = isJson ? findMessage(text) : text
-  return detail
-    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
-    .trim()
-    .slice(0, maxDetailLength)
+  discard(answer)
+  return undefined
 }
 
-async function readStart(answer: Answer, options: BodyOptions): Promise<string> {
+async function readStart(answer: Answer, options: BodyOptions): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
   const timer = setTimeout(() => answer.body.destroy(), detailTimeoutMs)
@@ -71,22 +66,5 @@ async function readStart(answer: Answer, options: BodyOptions): Promise<string> 
   } finally {
     clearTimeout(timer)
   }
-  return Buffer.concat(chunks).subarray(0, maxDetailBytes).toString()
-}
-
-/** The message in an error document as registries and object stores write them. */
-function findMessage(json: string): string {
-  try {
-    const document: unknown = JSON.parse(json)
-    if (typeof document !== 'object' || document === null) return ''
-    if ('errors' in document && Array.isArray(document.errors)) return document.errors.filter(isString).join('; ')
-    if ('message' in document && isString(document.message)) return document.message
-    return 'error' in document && isString(document.error) ? document.error : ''
-  } catch {
-    return ''
-  }
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string'
+  return Buffer.concat(chunks).subarray(0, maxDetailBytes)
 }

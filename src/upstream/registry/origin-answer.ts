@@ -1,8 +1,7 @@
 import { MirrorError, redactUrl } from '../../errors.ts'
-import { isJsonObject, type JsonValue } from '../../protocol/json.ts'
+import type { JsonValue } from '../../protocol/json.ts'
 import type { DocumentAnswer } from '../http-client.ts'
-
-const MAX_TEXT = 200
+import { findOriginText } from '../origin-text.ts'
 
 /**
  * The JSON of a registry's answer. Any media type but HTML is taken, as the clients do (client-contract C3).
@@ -27,7 +26,7 @@ function invalid(answer: DocumentAnswer, found: string, cause?: unknown): Mirror
 /** An answer that means neither success nor absence, as an error; `what` names what was asked for. */
 export function statusError(answer: DocumentAnswer, what: string): MirrorError<'UPSTREAM_STATUS'> {
   const upstreamUrl = redactUrl(answer.url)
-  const detail = findOriginText(answer.body)
+  const detail = findOriginText(answer.body, 'json')
   const said = detail === undefined ? '' : `: ${JSON.stringify(detail)}`
   const message = `${what} ${answer.status} from ${upstreamUrl}${said}${hint(answer.status)}`
   return new MirrorError('UPSTREAM_STATUS', message, {
@@ -40,32 +39,4 @@ export function statusError(answer: DocumentAnswer, what: string): MirrorError<'
 
 function hint(status: number): string {
   return status === 401 || status === 403 ? '; check the token of this origin' : ''
-}
-
-/**
- * What an origin says in an error's body, `{"errors":["…"]}` or `{"message":"…"}`: one line, shortened, control
- * characters and the secret parts of URLs taken out (field-reports B31). Undefined if it says nothing that we can read.
- */
-export function findOriginText(body: Buffer): string | undefined {
-  const text = readText(body)
-    ?.replaceAll(/[\p{C}\s]+/gu, ' ')
-    .replaceAll(/[a-z]+:\/\/[^\s"'<>]+/gi, (url) => redactUrl(url))
-    .trim()
-  return text === undefined || text === '' ? undefined : text.slice(0, MAX_TEXT)
-}
-
-function readText(body: Buffer): string | undefined {
-  const document = tryParse(body)
-  if (!isJsonObject(document)) return undefined
-  const { errors, message } = document
-  if (Array.isArray(errors)) return errors.filter((entry) => typeof entry === 'string').join('; ')
-  return typeof message === 'string' ? message : undefined
-}
-
-function tryParse(body: Buffer): JsonValue | undefined {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }

@@ -3,8 +3,9 @@ import { type DownloadDocument, parseDownloadDocument } from '../../protocol/dow
 import { formatPlatform, type Platform } from '../../protocol/platform.ts'
 import type { ChecksumsClaim, PlatformClaim, ReleaseClaim } from '../../protocol/release-claim.ts'
 import type { DocumentAnswer, OriginClient } from '../http-client.ts'
+import { findOriginText } from '../origin-text.ts'
 import type { ReleaseQuery, UpstreamRequest } from '../provider-upstream.ts'
-import { findOriginText, parseJsonAnswer, statusError } from './origin-answer.ts'
+import { parseJsonAnswer, statusError } from './origin-answer.ts'
 
 const MAX_DOCUMENT_BYTES = 4_000_000
 const MAX_SUMS_BYTES = 4_000_000
@@ -173,7 +174,7 @@ class ReleaseFetch {
 }
 
 function absent(platform: Platform, answer: DocumentAnswer): PlatformClaim & { kind: 'absent' } {
-  const detail = findOriginText(answer.body)
+  const detail = findOriginText(answer.body, 'json')
   return { kind: 'absent', platform, upstreamUrl: redactUrl(answer.url), ...(detail === undefined ? {} : { detail }) }
 }
 
