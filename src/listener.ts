@@ -1,5 +1,6 @@
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
+import type { Socket } from 'node:net'
 import { MirrorError } from './errors.ts'
 import type { TlsIdentity } from './tls/tls-identity.ts'
 
@@ -35,6 +36,7 @@ export async function openListener({ host, port, identity, handle }: ListenerOpt
     server = secure
   }
   server.setTimeout(SOCKET_SILENCE_MS)
+  const connections = new Connections(server)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)))
     server.listen(port, host, resolve)
@@ -42,19 +44,53 @@ export async function openListener({ host, port, identity, handle }: ListenerOpt
   const address = server.address()
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    close: (graceMs) => closeServer(server, graceMs),
+    close: (graceMs) => closeServer(server, connections, graceMs),
   }
 }
 
-async function closeServer(server: Server, graceMs: number): Promise<void> {
+async function closeServer(server: Server, connections: Connections, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  server.closeIdleConnections()
+  connections.closeQuiet()
   // Connections that were busy go idle one by one; Node would keep them for the whole keep-alive time.
   const sweep = setInterval(() => server.closeIdleConnections(), 100)
   const limit = setTimeout(() => server.closeAllConnections(), graceMs)
   await closed
   clearInterval(sweep)
   clearTimeout(limit)
+}
+
+/**
+ * The connections of a server. Node counts one that never sent a request as busy, and does not count one that never
+ * ended its TLS handshake at all: either would hold up a stop for minutes.
+ */
+class Connections {
+  /** By the client's end, which the plain socket and the TLS socket above it have in common. */
+  readonly #open = new Map<string, { readonly socket: Socket; answers: number }>()
+
+  constructor(server: Server) {
+    server.on('connection', (socket: Socket) => {
+      const client = clientOf(socket)
+      this.#open.set(client, { socket, answers: 0 })
+      socket.once('close', () => this.#open.delete(client))
+    })
+    server.on('request', ({ socket }, outgoing) => {
+      const connection = this.#open.get(clientOf(socket))
+      if (connection === undefined) return
+      connection.answers++
+      outgoing.once('close', () => {
+        connection.answers--
+      })
+    })
+  }
+
+  /** Closes all on which no answer is on its way. */
+  closeQuiet(): void {
+    for (const { socket, answers } of this.#open.values()) if (answers === 0) socket.destroy()
+  }
+}
+
+function clientOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
 }
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): MirrorError {

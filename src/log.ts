@@ -4,6 +4,9 @@ import { isMirrorError } from './errors.ts'
 /** What every part of Terramirror logs to: pino's interface. Passed explicitly, never a global. */
 export type Log = Logger
 
+/** Text that needs no quotes to be one word of a line. */
+const PLAIN = /^[\p{L}\p{N}_.,:;/+@()[\]{}<>*~%-]+$/u
+
 /** How to log. */
 export interface LogOptions {
   readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -43,7 +46,7 @@ export function silentLog(): Log {
  * which may hold headers or URLs with secrets. Anything else is a bug and keeps its stack.
  */
 function serializeError(error: unknown): unknown {
-  if (!isMirrorError(error)) return error instanceof Error ? stdSerializers.err(error) : error
+  if (!isMirrorError(error)) return error instanceof Error ? serializeBug(error) : error
   const causes: string[] = []
   for (let cause = error.cause; cause instanceof Error && causes.length < 4; cause = cause.cause) {
     causes.push('code' in cause ? `${cause.message} (${String(cause.code)})` : cause.message)
@@ -51,25 +54,35 @@ function serializeError(error: unknown): unknown {
   return { code: error.code, message: error.message, ...error.fields, ...(causes.length > 0 ? { causes } : {}) }
 }
 
-/** `2026-12-01T10:00:00.000Z WARN message key=value …` from one JSON line. */
-function formatText(line: string): string {
-  const { level, time, msg, err, ...rest } = JSON.parse(line) as Record<string, unknown>
-  const name = String(level).toUpperCase()
-  const pairs = Object.entries(rest).map(
-    ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
-  )
-  const error = err === undefined ? [] : [formatError(err)]
-  return `${[String(time), name.padEnd(5), String(msg ?? ''), ...pairs, ...error].join(' ').trimEnd()}\n`
+/** With its stack, but without the properties that a library hung on it: those may be requests and headers. */
+function serializeBug(error: Error): unknown {
+  const { type, message, stack } = stdSerializers.err(error)
+  return { type, message, stack, ...('code' in error ? { code: String(error.code) } : {}) }
 }
 
-function formatError(err: unknown): string {
-  if (typeof err !== 'object' || err === null) return String(err)
-  const { code, message, stack } = err as Record<string, unknown>
-  return [
-    code === undefined ? '' : `[${String(code)}]`,
-    String(message ?? ''),
-    stack === undefined ? '' : `\n${String(stack)}`,
-  ]
-    .filter((part) => part !== '')
+/** `2026-12-01T10:00:00.000Z WARN  message key=value … [CODE] error (because: cause)` from one JSON line. */
+function formatText(line: string): string {
+  const { level, time, msg, err, ...rest } = JSON.parse(line) as Record<string, unknown>
+  const pairs = Object.entries(rest).map(
+    ([key, value]) => `${key}=${typeof value === 'string' && PLAIN.test(value) ? value : JSON.stringify(value)}`,
+  )
+  const { summary, stack } = formatError(err)
+  const words = [String(time), String(level).toUpperCase().padEnd(5), String(msg ?? ''), ...pairs, summary]
+  // What comes from elsewhere must not draw on a terminal, nor look like a line of its own.
+  return `${words
     .join(' ')
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .trimEnd()}\n${stack}`
+}
+
+function formatError(err: unknown): { summary: string; stack: string } {
+  if (err === undefined) return { summary: '', stack: '' }
+  if (typeof err !== 'object' || err === null) return { summary: String(err), stack: '' }
+  const { code, message, causes, stack } = err as Record<string, unknown>
+  const summary = [
+    ...(code === undefined ? [] : [`[${String(code)}]`]),
+    String(message ?? ''),
+    ...(Array.isArray(causes) ? [`(because: ${causes.join('; ')})`] : []),
+  ]
+  return { summary: summary.join(' '), stack: stack === undefined ? '' : `${String(stack)}\n` }
 }

@@ -60,13 +60,15 @@ async function serve(config: Config): Promise<void> {
 }
 
 function listenForSignals(log: Log, stopping: PromiseWithResolvers<number>): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      log.info({ signal }, 'stopping: running downloads may finish')
-      stopping.resolve(0)
-      process.once(signal, () => process.exit(0))
-    })
+  let stopped = false
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stopped) process.exit(0)
+    stopped = true
+    log.info({ signal }, 'stopping: running downloads may finish')
+    stopping.resolve(0)
   }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
 }
 
 async function stop(server: RunningServer, log: Log): Promise<void> {

@@ -76,13 +76,24 @@ export class Metrics {
     registers: [this.registry],
   })
 
+  readonly #origins: ReadonlySet<string>
+  readonly #patterns: readonly string[]
   readonly #hosts = new Set<string>()
 
+  /** `origins` are the keys of the configured origins: hosts, and patterns such as `*.corp.example`. */
+  constructor(origins: Iterable<string>) {
+    this.#origins = new Set(origins)
+    this.#patterns = [...this.#origins].filter((origin) => origin.startsWith('*.'))
+  }
+
   /**
-   * The `host` label for an upstream. Origins' documents and redirects may name any number of hosts: those beyond the
-   * first hundred count as `other`.
+   * The `host` label for an upstream. Clients may make up hosts below a pattern, so those count under the pattern;
+   * documents and redirects of origins may name any number of hosts: those beyond the first hundred count as `other`.
    */
   hostLabel(host: string): string {
+    if (this.#origins.has(host)) return host
+    const pattern = this.#patterns.find((each) => host.endsWith(each.slice(1)))
+    if (pattern !== undefined) return pattern
     if (this.#hosts.size < MAX_HOSTS) this.#hosts.add(host)
     return this.#hosts.has(host) ? host : 'other'
   }

@@ -17,11 +17,11 @@ const TERRAFORM_VERSION = '1.11.4'
 /** With an expired discovery document at hand, a refresh is waited for this long. */
 const DISCOVERY_GRACE_MS = 1_500
 /** A pattern such as `*.corp.example` lets clients make up hosts: so many are kept connected at most. */
-const MAX_ORIGINS = 256
+const MAX_MATCHED_ORIGINS = 256
 
 /** The configuration of an origin: its own entry, else that of the longest pattern that it matches. */
 export function findOriginConfig(origins: Config['origins'], hostname: Hostname): OriginConfig | undefined {
-  const exact = origins[hostname]
+  const exact = Object.hasOwn(origins, hostname) ? origins[hostname] : undefined
   if (exact !== undefined) return exact
   const pattern = Object.keys(origins)
     .filter((key) => key.startsWith('*.') && hostname.endsWith(key.slice(1)))
@@ -40,17 +40,24 @@ export interface OriginUpstreamsParts {
   readonly log: Log
 }
 
+interface Origin {
+  readonly upstream: ProviderUpstream
+  readonly client: OriginClient
+}
+
 /** The upstreams of all configured origins, each made at first use with connections and rules of its own. */
 export class OriginUpstreams implements AsyncDisposable {
   readonly #parts: OriginUpstreamsParts
   readonly #pem: ReadonlyMap<string, string>
   readonly #clients = new Set<OriginClient>()
-  readonly #upstreams: LRUCache<string, { upstream: ProviderUpstream; client: OriginClient }>
+  /** Those that the configuration names: hosts that clients make up never push them out. */
+  readonly #named = new Map<string, Origin>()
+  readonly #matched: LRUCache<string, Origin>
 
   private constructor(parts: OriginUpstreamsParts, pem: ReadonlyMap<string, string>) {
     this.#parts = parts
     this.#pem = pem
-    this.#upstreams = new LRUCache({ max: MAX_ORIGINS, dispose: ({ client }) => void this.#close(client) })
+    this.#matched = new LRUCache({ max: MAX_MATCHED_ORIGINS, dispose: ({ client }) => void this.#close(client) })
   }
 
   /** Reads the CA files that the configuration names. @throws MirrorError `CONFIGURATION` */
@@ -64,7 +71,7 @@ export class OriginUpstreams implements AsyncDisposable {
 
   /** The upstream of an allowed origin. @throws MirrorError `ORIGIN_NOT_ALLOWED` */
   for(hostname: Hostname): ProviderUpstream {
-    const known = this.#upstreams.get(hostname)
+    const known = this.#named.get(hostname) ?? this.#matched.get(hostname)
     if (known !== undefined) return known.upstream
     const settings = findOriginConfig(this.#parts.config.origins, hostname)
     if (settings === undefined) {
@@ -89,7 +96,8 @@ export class OriginUpstreams implements AsyncDisposable {
       discovery,
       maxArchiveBytes: config.archives.maxArchiveSize,
     })
-    this.#upstreams.set(hostname, { upstream, client })
+    const kept = Object.hasOwn(config.origins, hostname) ? this.#named : this.#matched
+    kept.set(hostname, { upstream, client })
     return upstream
   }
 

@@ -68,7 +68,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const { config, log } = parts
   await using opened = new AsyncDisposableStack()
   const shutdown = new AbortController()
-  const metrics = new Metrics()
+  const metrics = new Metrics(Object.keys(config.origins))
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )

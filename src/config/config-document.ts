@@ -25,7 +25,8 @@ export function parseConfigDocument(text: string, name: string): ConfigDocument 
   const problems = [...document.errors, ...document.warnings]
   if (problems.length > 0) {
     const lines = problems.map((problem) => `${placeOf(problem.pos[0])}: not valid YAML: ${formatCode(problem.code)}`)
-    throw new MirrorError('CONFIGURATION', lines.join('\n'), {})
+    // The library may report one place twice.
+    throw new MirrorError('CONFIGURATION', [...new Set(lines)].join('\n'), {})
   }
   const settings = toSettings(document, name)
   return { settings, place: (path) => placeOf(findOffset(document, path)) }

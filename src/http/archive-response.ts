@@ -40,7 +40,15 @@ export async function sendArchive(context: Context<HttpEnv>, { value, outcome }:
     'Content-Length': end - start,
     ...(range === undefined ? {} : { 'Content-Range': `bytes ${start}-${end - 1}/${blob.size}` }),
   })
-  exchange.sentBytes = await writeBlob(outgoing, blob, { start, end })
+  const onSent = (bytes: number): void => {
+    exchange.sentBytes += bytes
+  }
+  try {
+    await writeBlob(outgoing, blob, { start, end, onSent })
+  } catch (error) {
+    // The head is sent and the connection torn: what is left is to tell the log, and not Hono, which would answer.
+    exchange.error = error instanceof Error ? error : new Error(String(error))
+  }
   return RESPONSE_ALREADY_SENT
 }
 

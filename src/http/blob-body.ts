@@ -1,6 +1,13 @@
 import type { ServerResponse } from 'node:http'
+import { MirrorError } from '../errors.ts'
 import type { OpenBlob } from '../store/blob-store.ts'
 import type { ByteRange } from './byte-range.ts'
+
+/** Which bytes to write, and who counts them. */
+export interface BodyPart extends ByteRange {
+  /** Called with the size of each piece that has left for the socket. */
+  readonly onSent: (bytes: number) => void
+}
 
 /** Fits the second-level cache of common processors; larger ones measured slower. */
 const BUFFER_BYTES = 256 * 1024
@@ -8,42 +15,41 @@ const BUFFER_BYTES = 256 * 1024
 const MAX_STREAMS_READING_AHEAD = 2
 const MAX_IDLE_BUFFERS = 16
 
+const CLIENT_LEFT = new Error('the client has left')
+
 const idle: Buffer[] = []
 let streams = 0
 
 /**
  * Writes a range of a blob as the body of an answer, at the pace of the client, through a few reused buffers: memory
  * does not grow with the archive. Ends the answer cleanly only when every byte was written; if the blob is shorter than
- * it should be or the disk fails, the connection is torn, so that no client takes a part for the whole.
- * @returns the number of bytes written; fewer than the range if the client left
+ * it should be or the disk fails, the connection is torn, so that no client takes a part for the whole. Returns early
+ * if the client leaves.
  * @throws MirrorError `STORAGE_FAILED`
  */
-export async function writeBlob(outgoing: ServerResponse, blob: OpenBlob, range: ByteRange): Promise<number> {
+export async function writeBlob(outgoing: ServerResponse, blob: OpenBlob, part: BodyPart): Promise<void> {
   streams++
   const buffers = [takeBuffer(), ...(streams <= MAX_STREAMS_READING_AHEAD ? [takeBuffer()] : [])]
-  let position = range.start
+  let position = part.start
   try {
     let written: Promise<void> = Promise.resolve()
-    for (let turn = 0; position < range.end; turn++) {
+    for (let turn = 0; position < part.end; turn++) {
       const buffer = buffers[turn % buffers.length]
       if (buffer === undefined) break
       // With one buffer it must be on the wire before it is filled again; with two the other one is.
       if (buffers.length === 1) await written
-      const count = await blob.read(buffer, position, Math.min(buffer.length, range.end - position))
-      if (count === 0) throw new Error(`blob ${blob.digest} ends at ${position} of ${blob.size} bytes`)
+      const count = await blob.read(buffer, position, Math.min(buffer.length, part.end - position))
+      if (count === 0) throw endsEarly(blob, position)
       await written
-      written = write(outgoing, buffer.subarray(0, count))
+      written = write(outgoing, buffer.subarray(0, count)).then(() => part.onSent(count))
       written.catch(() => undefined)
       position += count
     }
     await written
     outgoing.end()
-    return position - range.start
   } catch (error) {
-    const clientLeft = outgoing.destroyed
     outgoing.destroy()
-    if (clientLeft) return position - range.start
-    throw error
+    if (error !== CLIENT_LEFT) throw error
   } finally {
     streams--
     // A write that never finished may still read its buffer: only after a clean end is it ours again.
@@ -51,18 +57,23 @@ export async function writeBlob(outgoing: ServerResponse, blob: OpenBlob, range:
   }
 }
 
+function endsEarly({ digest, size }: OpenBlob, position: number): MirrorError {
+  const message = `blob ${digest} ends at ${position} of ${size} bytes: it was cut while it was served`
+  return new MirrorError('STORAGE_FAILED', message, { operation: 'read' })
+}
+
 function takeBuffer(): Buffer {
   return idle.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES)
 }
 
-/** Resolves when the bytes have left for the socket; rejects when the connection is gone. */
+/** Resolves when the bytes have left for the socket; rejects with `CLIENT_LEFT` when the connection is gone. */
 function write(outgoing: ServerResponse, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
-    const onClose = (): void => reject(new Error('the client has left'))
+    const onClose = (): void => reject(CLIENT_LEFT)
     outgoing.once('close', onClose)
     outgoing.write(bytes, (error) => {
       outgoing.off('close', onClose)
-      if (error) reject(error)
+      if (error) reject(CLIENT_LEFT)
       else resolve()
     })
     if (outgoing.destroyed) onClose()

@@ -10,7 +10,7 @@ export interface ByteRange {
  */
 export function parseByteRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   if (header === undefined || header.length > 100) return undefined
-  const match = /^bytes=(\d*)-(\d*)$/i.exec(header.replace(/[ \t]/g, ''))
+  const match = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header)
   if (match === null) return undefined
   const [, first = '', last = ''] = match
   if (first === '') {

@@ -13,7 +13,13 @@ import { findHostility } from './hostile-target.ts'
  * methods before anything parses them, and accounts for every request in one log line and the metrics.
  */
 export function createRequestListener(app: Hono<HttpEnv>, parts: { log: Log; metrics: Metrics }): RequestListener {
-  const dispatch = getRequestListener(app.fetch, { overrideGlobalObjects: false })
+  const dispatch = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    // HTTP/1.0 clients, such as the health checks of load balancers, send no Host; nothing here depends on it.
+    hostname: 'localhost',
+    // Only what no URL can be made of comes here; it is answered below.
+    errorHandler: () => undefined,
+  })
   return (incoming, outgoing) => {
     const exchange = beginExchange(incoming, outgoing)
     outgoing.once('close', () => account(exchange, { incoming, outgoing, ...parts }))
@@ -22,10 +28,15 @@ export function createRequestListener(app: Hono<HttpEnv>, parts: { log: Log; met
       refuse(exchange, outgoing, refusal)
       return
     }
-    dispatch(incoming, outgoing).catch((error: unknown) => {
-      exchange.error = error instanceof Error ? error : new Error(String(error))
-      outgoing.destroy()
-    })
+    dispatch(incoming, outgoing).then(
+      () => {
+        if (!outgoing.headersSent) refuse(exchange, outgoing, hostile('the Host header is not a host'))
+      },
+      (error: unknown) => {
+        exchange.error = error instanceof Error ? error : new Error(String(error))
+        outgoing.destroy()
+      },
+    )
   }
 }
 
@@ -34,10 +45,12 @@ function findRefusal({ method = '', url = '' }: IncomingMessage): MirrorError | 
     return new MirrorError('METHOD_NOT_ALLOWED', `${method} is not served here; use GET or HEAD`, { method })
   }
   const reason = findHostility(url)
-  // The target itself is not repeated: it may hold what somebody mistook for a safe place for a password.
-  return reason === undefined
-    ? undefined
-    : new MirrorError('HOSTILE_INPUT', `refused: ${reason}`, { input: '', reason })
+  return reason === undefined ? undefined : hostile(reason)
+}
+
+/** What came is not repeated: it may hold what somebody mistook for a safe place for a password. */
+function hostile(reason: string): MirrorError {
+  return new MirrorError('HOSTILE_INPUT', `refused: ${reason}`, { input: '', reason })
 }
 
 function refuse(exchange: Exchange, outgoing: ServerResponse, error: MirrorError): void {

@@ -152,8 +152,9 @@ export class Archives {
     const { observer, blobs, shutdown } = this.#parts
     observer.downloading(1)
     try {
-      const archive = await upstream.openArchive(evidence, { signal: shutdown, hops })
+      // First, so that a full disk leaves no answer of the origin hanging.
       await using incoming = await blobs.create()
+      const archive = await upstream.openArchive(evidence, { signal: shutdown, hops })
       for await (const piece of archive) {
         if (piece.kind === 'restart') await incoming.restart()
         else await incoming.append(piece.bytes)

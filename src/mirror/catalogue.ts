@@ -83,8 +83,8 @@ export class Catalogue {
   }
 
   async #update(address: ProviderAddress, version: Version, change: (held: HeldVersion) => HeldVersion): Promise<void> {
-    const held = await this.version(address, version)
-    this.#versions.set(versionName(address, version), Promise.resolve(change(held)))
+    // In one step: of two changes at a time, the second builds on the first.
+    await keep(this.#versions, versionName(address, version), this.version(address, version).then(change))
   }
 
   #installableSet(address: ProviderAddress): Promise<Set<Version>> {
@@ -110,7 +110,7 @@ export class Catalogue {
     }
     return {
       release: await this.#read([...key, 'release'], Release),
-      pin: await this.#read([...key, 'pin'], PinRecord),
+      pin: (await this.#read([...key, 'pin'], PinRecord)) ?? pinOf(archives),
       archives,
     }
   }
@@ -129,11 +129,18 @@ export class Catalogue {
   }
 }
 
+/** A held archive stands for its pin, which was written before it and may have been damaged since. */
+function pinOf(archives: ReadonlyMap<string, ArchiveRecord>): PinRecord | undefined {
+  for (const { generation, cachedAt } of archives.values()) return { format: 1, generation, pinnedAt: cachedAt }
+  return undefined
+}
+
 /** Loads once however many ask; a failure is not kept. */
 function load<T>(cache: LRUCache<string, Promise<T>>, name: string, read: () => Promise<T>): Promise<T> {
-  const known = cache.get(name)
-  if (known !== undefined) return known
-  const loading = read()
+  return cache.get(name) ?? keep(cache, name, read())
+}
+
+function keep<T>(cache: LRUCache<string, Promise<T>>, name: string, loading: Promise<T>): Promise<T> {
   cache.set(name, loading)
   loading.catch(() => {
     if (cache.peek(name) === loading) cache.delete(name)

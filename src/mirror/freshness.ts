@@ -52,7 +52,7 @@ export class DocumentCache<T> {
   readonly #refreshes = new SingleFlight<Entry<T>>()
   /** A list may hold thousands of entries: each stored object is parsed once. */
   readonly #parsed = new WeakMap<object, T>()
-  readonly #failures = new LRUCache<string, { until: number; error: MirrorError }>({ max: 5_000 })
+  readonly #failures = new LRUCache<string, { at: number; error: MirrorError }>({ max: 5_000 })
 
   constructor(parts: DocumentCacheParts<T>) {
     this.#parts = parts
@@ -75,7 +75,7 @@ export class DocumentCache<T> {
     }
     const old = held !== undefined && 'value' in held.found ? held.found.value : undefined
     const failure = this.#failures.get(key)
-    if (old !== undefined && failure !== undefined && now() < failure.until) {
+    if (old !== undefined && failure !== undefined && isYoung(now() - failure.at, freshness.backOffMs)) {
       return { value: old, outcome: 'stale', reason: failure.error }
     }
 
@@ -93,6 +93,11 @@ export class DocumentCache<T> {
     }
   }
 
+  /** Waits until no refresh is running. */
+  idle(): Promise<void> {
+    return this.#refreshes.idle()
+  }
+
   async #refresh(key: string, fetch: Fetch<T>): Promise<Entry<T>> {
     const { freshness, shutdown, log, now } = this.#parts
     const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown])
@@ -107,7 +112,7 @@ export class DocumentCache<T> {
         await this.#remember(key, entry)
         return entry
       }
-      if (isMirrorError(error)) this.#failures.set(key, { until: now() + freshness.backOffMs, error })
+      if (isMirrorError(error)) this.#failures.set(key, { at: now(), error })
       log.warn({ document: key, err: error }, 'could not refresh a document of an origin')
       throw error
     }
@@ -135,6 +140,11 @@ export class DocumentCache<T> {
     const absent = 'absent' in stored ? reviveError(stored.absent) : undefined
     return isNotFound(absent) ? { at, found: { absent } } : undefined
   }
+}
+
+/** A negative age is none: the clock was set back. */
+function isYoung(ageMs: number, limitMs: number): boolean {
+  return ageMs >= 0 && ageMs < limitMs
 }
 
 function reviveError(stored: unknown): MirrorError | undefined {

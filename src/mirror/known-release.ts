@@ -16,6 +16,11 @@ export interface KnownRelease {
   readonly unanswered: MirrorError | undefined
 }
 
+/** True if nothing could be served from it: the origin has answered, but for every platform with a 404. */
+export function isEmpty({ release, inferred }: KnownRelease): boolean {
+  return inferred.size === 0 && Object.keys(release.platforms).length === 0
+}
+
 /** A record alone, or with what was open when it was last asked about; what the record knows is not open any more. */
 export function knownRelease(release: Release, before?: KnownRelease): KnownRelease {
   if (before === undefined) return { release, inferred: new Map(), problems: new Map(), unanswered: undefined }

@@ -87,6 +87,7 @@ export class Mirror {
   async close(): Promise<void> {
     await this.#parts.archives.idle()
     await this.#parts.releases.idle()
+    await this.#parts.versions.idle()
     await this.#parts.hashes.close()
   }
 

@@ -6,6 +6,7 @@ import { formatPlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { ListedVersion } from '../protocol/provider-versions.ts'
 import type { AuthenticatedPackage, AuthenticatedRelease } from '../verify/authenticate-release.ts'
+import type { HeldVersion } from './catalogue.ts'
 import type { Release, ReleasePlatform } from './release-record.ts'
 
 /** Authenticated evidence that may become the record of a version. */
@@ -13,15 +14,15 @@ export interface Candidate {
   readonly address: ProviderAddress
   readonly listed: ListedVersion
   readonly authenticated: AuthenticatedRelease
-  /** The record so far. */
-  readonly previous: Release | undefined
-  /** Every platform that was asked for was answered and accepted. */
-  readonly complete: boolean
+  /** What is held of the version so far. */
+  readonly held: HeldVersion
+  /** Platforms that were asked for and not accepted, as `OS_ARCH`. */
+  readonly missing: readonly string[]
   /** Now, ISO 8601. */
   readonly at: string
 }
 
-/** A release record and the blobs that it points to; blobs are stored first. */
+/** A release record and the blobs that it points to, each once; blobs are stored first. */
 export interface ReleaseWithEvidence {
   readonly release: Release
   readonly evidence: readonly Uint8Array[]
@@ -32,12 +33,12 @@ export interface ReleaseWithEvidence {
  * if every known file keeps its digest. A release may grow, never change (design, rule 5).
  */
 export function findChangedFile(candidate: Candidate): MirrorError<'RELEASE_CHANGED'> | undefined {
-  const { previous, authenticated, listed } = candidate
-  if (previous === undefined) return undefined
+  const { held, authenticated, listed } = candidate
   const offered = offeredFiles(authenticated)
   // Without SHA256SUMS the answer is silent about other files; silence is no change.
   const whole = authenticated.filenames.size > 0
-  for (const { filename, digest } of previous.files) {
+  // The archives count too: their release record may have been damaged since.
+  for (const { filename, digest } of [...(held.release?.files ?? []), ...held.archives.values()]) {
     const now = offered.get(filename)
     if (now === digest || (now === undefined && !whole)) continue
     const address = formatProviderAddress(candidate.address)
@@ -53,14 +54,15 @@ export function findChangedFile(candidate: Candidate): MirrorError<'RELEASE_CHAN
 
 /** The record for a candidate: the previous one grown by what is new, or a new generation if files changed. */
 export function createRelease(candidate: Candidate): ReleaseWithEvidence {
-  const { authenticated, previous, listed, at, complete } = candidate
-  const evidence: Uint8Array[] = [...authenticated.evidence.values()]
-  const platforms: Record<string, ReleasePlatform> = {}
+  const { authenticated, held, listed, at, missing } = candidate
+  const previous = held.release
+  const evidence = new Map(authenticated.evidence)
+  const grown = findChangedFile(candidate) === undefined ? previous : undefined
+  const platforms: Record<string, ReleasePlatform> = { ...grown?.platforms }
   for (const authenticatedPackage of authenticated.packages) {
     const name = formatPlatform(authenticatedPackage.published.platform)
     platforms[name] = createPlatform(authenticatedPackage, evidence)
   }
-  const grown = findChangedFile(candidate) === undefined ? previous : undefined
   const files = new Map(grown?.files.map(({ filename, digest }) => [filename, digest]))
   for (const [filename, digest] of offeredFiles(authenticated)) files.set(filename, digest)
   const release: Release = {
@@ -71,11 +73,11 @@ export function createRelease(candidate: Candidate): ReleaseWithEvidence {
     generation: grown?.generation ?? (previous?.generation ?? 0) + 1,
     firstSeenAt: grown?.firstSeenAt ?? at,
     recordedAt: at,
-    complete,
+    complete: missing.every((name) => platforms[name] !== undefined),
     files: [...files].map(([filename, digest]) => ({ filename, digest })),
-    platforms: { ...grown?.platforms, ...platforms },
+    platforms,
   }
-  return { release, evidence }
+  return { release, evidence: [...evidence.values()] }
 }
 
 /** True if recording `next` over `previous` would tell nothing new. */
@@ -85,14 +87,15 @@ export function isSameRelease(previous: Release | undefined, next: Release): boo
 }
 
 /** Keys and `packages` are the same in every platform's document and large: they become blobs of their own. */
-function createPlatform(authenticated: AuthenticatedPackage, evidence: Uint8Array[]): ReleasePlatform {
+function createPlatform(authenticated: AuthenticatedPackage, evidence: Map<Sha256, Uint8Array>): ReleasePlatform {
   const { published, digest, authentication, statedHashes } = authenticated
   const { signing_keys: signingKeys, packages, ...document } = published.document
   const addBlob = (value: JsonValue | undefined): Sha256 | undefined => {
     if (value === undefined) return undefined
     const bytes = Buffer.from(JSON.stringify(value))
-    evidence.push(bytes)
-    return assertSha256(createHash('sha256').update(bytes).digest('hex'))
+    const digest = assertSha256(createHash('sha256').update(bytes).digest('hex'))
+    evidence.set(digest, bytes)
+    return digest
   }
   const signingKeysBlob = addBlob(signingKeys)
   const packagesBlob = addBlob(packages)

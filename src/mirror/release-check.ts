@@ -24,6 +24,8 @@ export interface ReleaseCheck {
   readonly address: ProviderAddress
   readonly listed: ListedVersion
   readonly held: HeldVersion
+  /** Ask for every document, although the release may be known to be complete: a link in it has died. */
+  readonly whole: boolean
   readonly rules: VerificationRules
   readonly deadline: Deadline
   /** Ends the check: the deadline or shutdown. */
@@ -38,8 +40,8 @@ export interface ReleaseCheck {
  * @throws MirrorError `NO_PROVIDER_SERVICE`, `UPSTREAM_*`
  */
 export async function checkRelease(check: ReleaseCheck): Promise<AuthenticatedRelease | 'unchanged'> {
-  const { held, listed } = check
-  const probe = findProbe(held, listed)
+  const { held, listed, whole } = check
+  const probe = whole ? undefined : findProbe(held, listed)
   if (probe !== undefined && held.release !== undefined) {
     const authenticated = await collect(check, [probe], false)
     if (confirms(authenticated, held.release)) return 'unchanged'

@@ -82,7 +82,7 @@ export const Release = z.object({
   recordedAt: z.string(),
   /** Every file that the accepted SHA256SUMS name, manifest included, with its digest. */
   files: z.array(z.object({ filename: z.string(), digest: sha256 })),
-  /** Every platform that was asked for was answered and accepted. */
+  /** Every platform that was asked for is among `platforms`. */
   complete: z.boolean(),
   /** By `OS_ARCH`. */
   platforms: z.record(z.string(), releasePlatform),

@@ -13,7 +13,7 @@ import type { Answer, Call } from './call.ts'
 import type { Catalogue, HeldVersion } from './catalogue.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
 import type { Freshness } from './freshness.ts'
-import { type KnownRelease, knownRelease, problemsOf, releaseWithGaps } from './known-release.ts'
+import { isEmpty, type KnownRelease, knownRelease, problemsOf, releaseWithGaps } from './known-release.ts'
 import type { MirrorObserver } from './observer.ts'
 import { type Candidate, createRelease, findChangedFile, isSameRelease } from './release-adoption.ts'
 import { checkRelease } from './release-check.ts'
@@ -28,8 +28,15 @@ interface Check {
   readonly at: number
   /** Why the origin could not confirm; `known` is then what was known before. */
   readonly failure?: MirrorError
-  /** The record could not be written; the next request tries again. */
-  readonly unsaved?: boolean
+  /** Why the record could not be written; the next request tries again. */
+  readonly unsaved?: MirrorError | undefined
+}
+
+/** How to ask the origin. */
+interface Question {
+  readonly hops: readonly string[]
+  /** For every document, not for a probe of a complete release. */
+  readonly whole: boolean
 }
 
 /** What `Releases` is made of. */
@@ -76,16 +83,20 @@ export class Releases {
     }
     if (known !== undefined && check !== undefined && this.#isFresh(check)) return answerOf({ ...check, known }, 'hit')
 
-    const flight = this.#begin(address, version, call)
-    if (known === undefined) {
+    const flight = this.#begin(address, version, { hops: call.hops, whole: false })
+    if (known === undefined || isEmpty(known)) {
       return answerOf(
         await waitFor(flight.done, call.deadline.signal, { name, hostname }),
         flight.joined ? 'coalesced' : 'miss',
       )
     }
     // A pinned and complete release can only grow: nobody waits for that.
-    if (held.pin !== undefined && known.release.complete) return { value: known, outcome: 'hit' }
-    if (await settledWithin(flight.done, this.#parts.freshness.graceMs)) {
+    if (held.pin !== undefined && known.release.complete) {
+      return check === undefined ? { value: known, outcome: 'hit' } : answerOf({ ...check, known }, 'hit')
+    }
+    // Without the platforms that are unanswered there is no answer that could be given early.
+    const patienceMs = known.unanswered === undefined ? this.#parts.freshness.graceMs : call.deadline.remainingMs()
+    if (await settledWithin(flight.done, patienceMs)) {
       return answerOf(await flight.done, flight.joined ? 'coalesced' : 'miss')
     }
     return { value: known, outcome: 'stale', reason: slowOrigin({ name, hostname }) }
@@ -103,10 +114,13 @@ export class Releases {
   ): Promise<ReleasePlatform> {
     const name = formatPlatform(platform)
     let { value: known, reason } = await this.get(address, version, call)
-    if (known.inferred.has(name)) known = await this.refresh(address, version, call)
+    if (known.inferred.has(name)) known = await this.#askAgain(address, version, call, false)
     const found = known.release.platforms[name]
     if (found !== undefined) return found
-    const problem = known.problems.get(name) ?? (isNotFound(reason) ? undefined : reason)
+    const remembered = known.problems.get(name)
+    const outage = isNotFound(reason) ? undefined : reason
+    // That it was a 404 some time ago says nothing while the origin cannot be asked (design, rule 3).
+    const problem = isNotFound(remembered) ? (outage ?? remembered) : (remembered ?? outage)
     if (problem !== undefined) throw problem
     throw new MirrorError('PLATFORM_NOT_FOUND', `${nameOf(address, version)} is not published for ${name}`, {
       address: formatProviderAddress(address),
@@ -115,9 +129,13 @@ export class Releases {
     })
   }
 
-  /** Asks the origin again now, or joins who is asking. @throws MirrorError as `get` */
-  async refresh(address: ProviderAddress, version: Version, call: Call): Promise<KnownRelease> {
-    const { done } = this.#begin(address, version, call)
+  /** Asks the origin for every document anew, or joins who is doing so. @throws MirrorError as `get` */
+  refresh(address: ProviderAddress, version: Version, call: Call): Promise<KnownRelease> {
+    return this.#askAgain(address, version, call, true)
+  }
+
+  async #askAgain(address: ProviderAddress, version: Version, call: Call, whole: boolean): Promise<KnownRelease> {
+    const { done } = this.#begin(address, version, { hops: call.hops, whole })
     const check = await waitFor(done, call.deadline.signal, {
       name: nameOf(address, version),
       hostname: address.hostname,
@@ -128,7 +146,7 @@ export class Releases {
   /**
    * Runs `work` while no other generation of this version can be adopted, if the recorded release still names `digest`
    * for the platform. Undefined, without running it, if it does not.
-   * @throws MirrorError `STORAGE_FULL` if the release could not be recorded; what `work` throws
+   * @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` if the release could not be recorded; what `work` throws
    */
   whileCurrent<T>(
     address: ProviderAddress,
@@ -138,10 +156,10 @@ export class Releases {
     const name = nameOf(address, version)
     return this.#adopting.run(name, async () => {
       const { release } = await this.#parts.catalogue.version(address, version)
-      if (release === undefined && this.#checks.get(name)?.unsaved === true) {
-        throw new MirrorError('STORAGE_FULL', `the evidence of ${name} could not be stored`, { operation: 'record' })
-      }
-      return release?.platforms[platform]?.digest === digest ? work(release) : undefined
+      if (release?.platforms[platform]?.digest === digest) return work(release)
+      const unsaved = this.#checks.get(name)?.unsaved
+      if (unsaved !== undefined) throw unsaved
+      return undefined
     })
   }
 
@@ -153,26 +171,30 @@ export class Releases {
   #isFresh({ at, failure, unsaved, known }: Check): boolean {
     const { freshness, now } = this.#parts
     const age = now() - at
-    if (age < 0 || unsaved === true || known.unanswered !== undefined) return false
+    if (age < 0 || unsaved !== undefined || known.unanswered !== undefined) return false
     if (failure !== undefined) return age < freshness.backOffMs
     return age < (known.release.complete ? freshness.freshForMs : freshness.notFoundForMs)
   }
 
-  #begin(address: ProviderAddress, version: Version, call: Call): Flight<Check> {
-    return this.#running.run(nameOf(address, version), () => this.#check(address, version, call.hops))
+  /** Who wants all documents anew is not served by a probe under way: that is a flight of its own. */
+  #begin(address: ProviderAddress, version: Version, question: Question): Flight<Check> {
+    const name = nameOf(address, version)
+    return this.#running.run(question.whole ? `${name} (whole)` : name, () => this.#check(address, version, question))
   }
 
   /** One check with the origin. With a release held it does not fail, but says why it could not be confirmed. */
-  async #check(address: ProviderAddress, version: Version, hops: readonly string[]): Promise<Check> {
+  async #check(address: ProviderAddress, version: Version, question: Question): Promise<Check> {
     const name = nameOf(address, version)
     const held = await this.#parts.catalogue.version(address, version)
     const before = this.#checks.get(name)
     const known = held.release === undefined ? before?.known : knownRelease(held.release, before?.known)
     let check: Check
     try {
-      check = await this.#ask(address, version, { held, hops })
+      check = await this.#ask(address, version, { held, ...question })
     } catch (error) {
-      if (known === undefined || !isMirrorError(error)) throw error
+      if (known === undefined || isEmpty(known) || !isMirrorError(error)) throw error
+      // Withdrawn before anybody installed it: its evidence alone keeps nothing alive.
+      if (isNotFound(error) && held.pin === undefined) throw error
       check = { known, at: this.#parts.now(), failure: error }
       this.#parts.log.warn(
         { release: name, err: error },
@@ -186,7 +208,7 @@ export class Releases {
   async #ask(
     address: ProviderAddress,
     version: Version,
-    { held, hops }: { held: HeldVersion; hops: readonly string[] },
+    { held, hops, whole }: Question & { held: HeldVersion },
   ): Promise<Check> {
     const { catalogue, versions, freshness, shutdown, rulesFor, upstreamFor, now } = this.#parts
     const upstream = upstreamFor(address.hostname)
@@ -195,7 +217,7 @@ export class Releases {
     const signal = AbortSignal.any([deadline.signal, shutdown])
     const listed = await versions.find(address, version, { deadline, hops })
     const rules = { ...rulesFor(address.hostname), everSigned: (await catalogue.trust(address)) !== undefined }
-    const checked = await checkRelease({ upstream, address, listed, held, rules, deadline, signal, hops, now })
+    const checked = await checkRelease({ upstream, address, listed, held, whole, rules, deadline, signal, hops, now })
     if (checked === 'unchanged' && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
     if (checked === 'unchanged') throw new Error('a release that is not held cannot be unchanged')
     this.#report(nameOf(address, version), checked)
@@ -227,26 +249,33 @@ export class Releases {
       address,
       listed,
       authenticated,
-      previous: held.release,
-      complete: problems.size === 0,
+      held,
+      missing: [...problems.keys()],
       at: new Date(now()).toISOString(),
     }
     const changed = findChangedFile(candidate)
     if (changed !== undefined) {
       log.warn({ release: name, err: changed, adopted: held.pin === undefined }, 'an origin changed a release')
       observer.releaseChanged()
-      if (held.pin !== undefined && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
+      if (held.pin !== undefined) {
+        if (held.release === undefined) throw changed
+        return { known: knownRelease(held.release), at: now() }
+      }
     }
     const reason = [...authenticated.refused, ...authenticated.unanswered][0]?.error
     if (authenticated.packages.length === 0 && reason !== undefined) throw reason
     const { release, evidence } = createRelease(candidate)
     const known = releaseWithGaps(release, authenticated, problems)
     if (isSameRelease(held.release, release) || authenticated.packages.length === 0) return { known, at: now() }
-    return { known, at: now(), unsaved: !(await this.#save(candidate, release, evidence)) }
+    return { known, at: now(), unsaved: await this.#save(candidate, release, evidence) }
   }
 
   /** Makes the evidence durable, in the order that a crash may interrupt. On a full disk it still answers documents. */
-  async #save({ address, at }: Candidate, release: Release, evidence: readonly Uint8Array[]): Promise<boolean> {
+  async #save(
+    { address, at }: Candidate,
+    release: Release,
+    evidence: readonly Uint8Array[],
+  ): Promise<MirrorError | undefined> {
     const { catalogue, blobs, log } = this.#parts
     try {
       for (const bytes of evidence) await blobs.put(bytes)
@@ -258,11 +287,11 @@ export class Releases {
         await catalogue.saveTrust(address, { format: 1, signedSince: at, version: release.version, keyId, fingerprint })
       }
       await catalogue.saveRelease(address, release)
-      return true
+      return undefined
     } catch (error) {
       if (!isMirrorError(error) || !error.is('STORAGE_FULL', 'STORAGE_FAILED')) throw error
       log.error({ release: nameOf(address, release.version), err: error }, 'could not record a release')
-      return false
+      return error
     }
   }
 }

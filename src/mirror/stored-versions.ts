@@ -1,9 +1,14 @@
 import { z } from 'zod'
-import type { Platform } from '../protocol/platform.ts'
+import { type Platform, toPlatform } from '../protocol/platform.ts'
 import type { ProviderVersions } from '../protocol/provider-versions.ts'
 import { parseVersion } from '../protocol/version.ts'
 
-const platform: z.ZodType<Platform> = z.object({ os: z.string(), arch: z.string() })
+const platform = z.object({ os: z.string(), arch: z.string() }).transform(({ os, arch }, context): Platform => {
+  const parsed = toPlatform(os, arch)
+  if (parsed !== undefined) return parsed
+  context.addIssue({ code: 'custom', message: 'not a platform' })
+  return z.NEVER
+})
 
 const storedVersions = z.object({
   versions: z.array(

@@ -71,9 +71,7 @@ export class Versions {
     const listed = findVersion(remembered.value, version)
     if (listed !== undefined) return listed
     const answer =
-      remembered.outcome === 'hit' && this.#mayForceRefresh(address)
-        ? await this.#originList(address, call, this.#now())
-        : remembered
+      remembered.outcome === 'hit' ? await this.#originList(address, call, this.#newEnough(address)) : remembered
     const found = findVersion(answer.value, version)
     if (found !== undefined) return found
     if (answer.reason !== undefined) throw answer.reason
@@ -82,6 +80,11 @@ export class Versions {
       address: name,
       version,
     })
+  }
+
+  /** Waits until no list is being asked for. */
+  idle(): Promise<void> {
+    return this.#lists.idle()
   }
 
   #originList(address: ProviderAddress, call: Call, atLeastFrom?: number): Promise<Answer<ProviderVersions>> {
@@ -100,13 +103,14 @@ export class Versions {
     return this.#lists.get(address, fetch, call, atLeastFrom)
   }
 
-  #mayForceRefresh(address: ProviderAddress): boolean {
+  /** From when a list must be to be believed that it lacks a version: now, or the refresh that was forced just before. */
+  #newEnough(address: ProviderAddress): number {
     const name = formatProviderAddress(address)
     const now = this.#now()
     const last = this.#forcedAt.get(name)
-    if (last !== undefined && now - last < FORCED_REFRESH_INTERVAL_MS && now >= last) return false
+    if (last !== undefined && now - last < FORCED_REFRESH_INTERVAL_MS && now >= last) return last
     this.#forcedAt.set(name, now)
-    return true
+    return now
   }
 }
 

@@ -20,7 +20,16 @@ export function createTrustedRoots(
   return { find: (authority) => own.get(authority) ?? shared }
 }
 
+/**
+ * By the PEM texts, of which there are as many as the configuration names. Reading all the roots takes tens of
+ * milliseconds, and hosts below a pattern of origins are as many as clients make up.
+ */
+const made = new Map<string, SecureContext>()
+
 function createRoots(ca: readonly string[]): SecureContext {
+  const key = ca.join('\n')
   // `ca` replaces the public roots unless they are named too.
-  return createSecureContext({ ca: [...getCACertificates('default'), ...ca] })
+  const roots = made.get(key) ?? createSecureContext({ ca: [...getCACertificates('default'), ...ca] })
+  made.set(key, roots)
+  return roots
 }

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import type { IncomingHttpHeaders } from 'node:http'
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,14 +13,19 @@ import { createLog } from '../../src/log.ts'
 import { type RunningServer, type ServerParts, startServer } from '../../src/server.ts'
 import type { TestOrigin } from '../origin/origin.ts'
 
+/** What a mirror needs to know of an origin. */
+export type MirroredOrigin = Pick<TestOrigin, 'hosts' | 'address' | 'caPem'>
+
 /** How to set a mirror up. */
-export interface MirrorOptions {
+export interface MirrorOptions<Origin extends MirroredOrigin = TestOrigin> {
   /** Every host of this origin becomes an allowed origin that is reached at its address. */
-  readonly origin: TestOrigin
+  readonly origin: Origin
   /** More of the configuration, by its keys; `origins` entries are merged with those of `origin`. */
   readonly config?: Record<string, unknown> & { origins?: Record<string, Record<string, unknown>> }
   /** An existing folder to use; default a fresh one, removed with the mirror. */
   readonly folder?: string
+  /** Who issued the certificate that the configuration names (`listen.tls`); default the mirror's own authority. */
+  readonly caPem?: string
   readonly now?: () => number
   readonly wrapBlobs?: ServerParts['wrapBlobs']
 }
@@ -43,7 +49,7 @@ export interface Ask {
 
 /** A running mirror, in this process or as one of its own, with a client that trusts it. */
 export interface TestMirror extends AsyncDisposable {
-  /** `https://localhost:PORT/` */
+  /** `https://localhost:PORT/`; `http:` if the configuration turns TLS off. */
   readonly url: string
   /** Base URL of the network mirror. */
   readonly baseUrl: string
@@ -80,20 +86,20 @@ export interface SpawnedMirror extends TestMirror {
 }
 
 /** Starts a mirror inside this process. */
-export async function startMirror(options: MirrorOptions): Promise<TestMirror> {
+export async function startMirror(options: MirrorOptions<MirroredOrigin>): Promise<TestMirror> {
   const mirror = new InProcessMirror(options, await prepareFolder(options))
   await mirror.start()
   return mirror
 }
 
 /** Starts a mirror as a process of its own, for tests that kill it. */
-export async function spawnMirror(options: MirrorOptions): Promise<SpawnedMirror> {
+export async function spawnMirror(options: MirrorOptions<MirroredOrigin>): Promise<SpawnedMirror> {
   const mirror = new ProcessMirror(options, await prepareFolder(options))
   await mirror.start()
   return mirror
 }
 
-async function prepareFolder(options: MirrorOptions): Promise<string> {
+async function prepareFolder(options: MirrorOptions<MirroredOrigin>): Promise<string> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'test-mirror-')))
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'origin-ca.pem'), options.origin.caPem)
@@ -101,7 +107,7 @@ async function prepareFolder(options: MirrorOptions): Promise<string> {
   return folder
 }
 
-function configFor({ origin, config = {} }: MirrorOptions): unknown {
+function configFor({ origin, config = {} }: MirrorOptions<MirroredOrigin>): unknown {
   const { origins: more = {}, ...rest } = config
   const origins: Record<string, Record<string, unknown>> = {}
   for (const host of origin.hosts) origins[host] = { address: origin.address, caFile: './origin-ca.pem' }
@@ -111,12 +117,12 @@ function configFor({ origin, config = {} }: MirrorOptions): unknown {
 
 abstract class MirrorClient {
   readonly folder: string
-  protected readonly options: MirrorOptions
+  protected readonly options: MirrorOptions<MirroredOrigin>
   protected log: string[] = []
   url = ''
   caPem = ''
 
-  constructor(options: MirrorOptions, folder: string) {
+  constructor(options: MirrorOptions<MirroredOrigin>, folder: string) {
     this.options = options
     this.folder = folder
   }
@@ -141,9 +147,10 @@ abstract class MirrorClient {
   }
 
   ask(path: string, { method = 'GET', headers = {}, signal }: Ask = {}): Promise<Answer> {
-    const { port } = new URL(this.url)
+    const { port, protocol } = new URL(this.url)
+    const send = protocol === 'https:' ? httpsRequest : httpRequest
     return new Promise((resolve, reject) => {
-      const request = httpsRequest(
+      const request = send(
         {
           host: '127.0.0.1',
           servername: 'localhost',
@@ -212,7 +219,8 @@ class InProcessMirror extends MirrorClient implements TestMirror {
       ...(wrapBlobs === undefined ? {} : { wrapBlobs }),
     })
     this.url = this.#server.url
-    this.caPem = await readFile(this.#server.caFile ?? '', 'utf8')
+    const { caFile } = this.#server
+    this.caPem = this.options.caPem ?? (caFile === undefined ? '' : await readFile(caFile, 'utf8'))
   }
 
   async restart(): Promise<void> {
@@ -247,7 +255,8 @@ class ProcessMirror extends MirrorClient implements SpawnedMirror {
         if (found !== undefined) resolve(found)
       })
     })
-    this.caPem = await readFile(join(this.dataDir, 'state', 'tls', 'ca.pem'), 'utf8')
+    const caFile = join(this.dataDir, 'state', 'tls', 'ca.pem')
+    this.caPem = this.options.caPem ?? (existsSync(caFile) ? await readFile(caFile, 'utf8') : '')
   }
 
   async kill(): Promise<void> {

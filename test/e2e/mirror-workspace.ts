@@ -63,3 +63,8 @@ export function errorsLogged(mirror: TestMirror): string {
     .map(({ code, message }) => `${code}: ${message}`)
     .join('\n')
 }
+
+/** All hashes of a lock file, as they stand there. */
+export function hashesIn(lockFile: string): string[] {
+  return [...lockFile.matchAll(/"((?:h1|zh):[^"]+)"/g)].map(([, hash = '']) => hash)
+}

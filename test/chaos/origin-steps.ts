@@ -1,0 +1,161 @@
+import type { RequestKind } from '../origin/origin-request.ts'
+import type { Chaos } from './chaos.ts'
+import {
+  chooseProvider,
+  choosePublished,
+  chooseSigning,
+  chooseSize,
+  nextVersion,
+  PLATFORMS,
+  somePlatforms,
+} from './choices.ts'
+import type { Step } from './step.ts'
+import { pickRecipe, type Recipe, type Scope } from './trouble.ts'
+import type { TrueVersion } from './truth.ts'
+
+const MAX_FAULTS = 4
+
+/** What happens at the origin. */
+export const ORIGIN_STEPS: Readonly<Record<string, Step>> = {
+  publish: { weight: 60, run: publish },
+  'publish other bytes': { weight: 22, run: publishOtherBytes },
+  'sign anew': { weight: 8, run: signAnew },
+  grow: { weight: 15, run: grow },
+  shrink: { weight: 4, run: shrink },
+  withdraw: { weight: 12, run: withdraw },
+  'withdraw a provider': { weight: 3, run: withdrawProvider },
+  'publish again': { weight: 8, run: publishAgain },
+  fault: { weight: 70, storm: true, run: addFault },
+  'end of a fault': { weight: 60, storm: true, run: (chaos) => clearFault(chaos) },
+  'origin stops': { weight: 8, storm: true, run: stopOrigin },
+  'origin starts': { weight: 25, storm: true, run: startOrigin },
+}
+
+async function publish(chaos: Chaos): Promise<void> {
+  const provider = chooseProvider(chaos)
+  const version = nextVersion(chaos, provider)
+  const signing = chooseSigning(chaos, provider)
+  const platforms = somePlatforms(chaos)
+  chaos.note(`publish ${version.name} for ${platforms} (${signing})`)
+  const content = await chaos.world.createContent(version, PLATFORMS, chooseSize(chaos, provider))
+  await chaos.world.publish(version, { content, platforms, signing })
+}
+
+/** Another generation: the same version, other bytes. */
+async function publishOtherBytes(chaos: Chaos): Promise<void> {
+  const version = chooseVersion(chaos)
+  if (version === undefined) return
+  const signing = chooseSigning(chaos, version.provider)
+  const platforms = chaos.random.chance(0.7) ? (version.current?.platforms ?? []) : somePlatforms(chaos)
+  chaos.note(`publish other bytes as ${version.name} for ${platforms} (${signing})`)
+  const content = await chaos.world.createContent(version, PLATFORMS, chooseSize(chaos, version.provider))
+  await chaos.world.publish(version, { content, platforms, signing })
+}
+
+async function signAnew(chaos: Chaos): Promise<void> {
+  const version = chooseVersion(chaos)
+  const { current } = version ?? {}
+  if (version === undefined || current === undefined) return
+  const signing = chooseSigning(chaos, version.provider)
+  chaos.note(`sign ${version.name} anew (${signing})`)
+  await chaos.world.publish(version, { ...current, signing })
+}
+
+async function grow(chaos: Chaos): Promise<void> {
+  const version = chooseVersion(chaos)
+  const { current } = version ?? {}
+  const more = PLATFORMS.filter((platform) => current?.platforms.includes(platform) === false)
+  if (version === undefined || current === undefined || more.length === 0) return
+  const platforms = [...current.platforms, chaos.random.pick(more)]
+  chaos.note(`grow ${version.name} to ${platforms}`)
+  await chaos.world.publish(version, { content: current.content, platforms, signing: signingOf(current.signed) })
+}
+
+async function shrink(chaos: Chaos): Promise<void> {
+  const version = chooseVersion(chaos)
+  const { current } = version ?? {}
+  if (version === undefined || current === undefined || current.platforms.length < 2) return
+  const platforms = current.platforms.slice(1)
+  chaos.note(`shrink ${version.name} to ${platforms}`)
+  await chaos.world.publish(version, { content: current.content, platforms, signing: signingOf(current.signed) })
+}
+
+async function withdraw(chaos: Chaos): Promise<void> {
+  const version = chooseVersion(chaos)
+  if (version === undefined) return
+  chaos.note(`withdraw ${version.name}`)
+  await chaos.world.withdraw(version)
+}
+
+async function withdrawProvider(chaos: Chaos): Promise<void> {
+  const provider = choosePublished(chaos)
+  chaos.note(`withdraw ${provider.name}`)
+  await chaos.world.withdrawProvider(provider)
+}
+
+/** What was withdrawn comes back as it was. */
+async function publishAgain(chaos: Chaos): Promise<void> {
+  const withdrawn = chaos.world.providers.flatMap(({ versions }) =>
+    [...versions.values()].filter((version) => version.current === undefined && version.editions.length > 0),
+  )
+  if (withdrawn.length === 0) return
+  const version = chaos.random.pick(withdrawn)
+  const last = version.editions.at(-1)
+  if (last === undefined) return
+  chaos.note(`publish ${version.name} again`)
+  await chaos.world.publish(version, { ...last, signing: signingOf(last.signed) })
+}
+
+async function addFault(chaos: Chaos): Promise<void> {
+  const { world, random } = chaos
+  if (world.faultCount >= MAX_FAULTS) await world.clearOldestFault()
+  const recipe = pickRecipe(random)
+  const scope = chooseScope(chaos, recipe)
+  chaos.note(`fault: ${recipe.name} for ${JSON.stringify(scope)}`)
+  await world.addFault(recipe, scope)
+}
+
+async function clearFault(chaos: Chaos): Promise<void> {
+  chaos.note('the oldest fault ends')
+  await chaos.world.clearOldestFault()
+}
+
+async function stopOrigin(chaos: Chaos): Promise<void> {
+  chaos.note('the origin stops')
+  await chaos.world.stopOrigin()
+}
+
+async function startOrigin(chaos: Chaos): Promise<void> {
+  chaos.note('the origin starts')
+  await chaos.world.startOrigin()
+}
+
+function chooseScope(chaos: Chaos, recipe: Recipe): Scope & { kinds: readonly RequestKind[] } {
+  const { random, world } = chaos
+  const everything = recipe.kinds.length > 4 && random.chance(0.15)
+  const kind = random.pick(recipe.kinds)
+  const kinds = everything ? recipe.kinds : [kind]
+  const provider = choosePublished(chaos)
+  const { host } = provider
+  if (kind === 'discovery' || random.chance(0.3))
+    return { kinds, host: random.chance(0.5) ? host : random.pick(world.hosts) }
+  const version = [...provider.versions.values()].at(-1)
+  if (everything || kind === 'versions' || version === undefined || random.chance(0.5)) {
+    return { kinds, host, provider: provider.name }
+  }
+  const one = { kinds, host, provider: provider.name, version: version.spelling }
+  const named = kind === 'download' || kind === 'archive'
+  return named && random.chance(0.5) ? { ...one, platform: random.pick(PLATFORMS) } : one
+}
+
+/** One that is published now. */
+function chooseVersion({ random, world }: Chaos): TrueVersion | undefined {
+  const published = world.providers.flatMap(({ versions }) =>
+    [...versions.values()].filter((version) => version.current !== undefined),
+  )
+  return published.length === 0 ? undefined : random.pickLate(published)
+}
+
+function signingOf(signed: boolean): 'good' | 'unsigned' {
+  return signed ? 'good' : 'unsigned'
+}

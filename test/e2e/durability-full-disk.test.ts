@@ -1,0 +1,227 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempDisposable, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { MirrorError } from '../../src/errors.ts'
+import type { BlobStore, IncomingBlob } from '../../src/store/blob-store.ts'
+import { startOrigin, type TestOrigin } from '../origin/origin.ts'
+import type { PublishedPackage } from '../origin/release.ts'
+import { askArchive, assertRight, PLATFORM, publishArchive, sha256, startWarmMirror } from './held-archive.ts'
+import type { Answer, TestMirror } from './mirror-fixture.ts'
+
+const NEW_PROVIDER = 'acme/gadget'
+
+let origin: TestOrigin
+let held: PublishedPackage
+
+beforeAll(async () => {
+  origin = await startOrigin()
+  held = await publishArchive(origin)
+})
+
+afterEach(async () => {
+  await origin.stop()
+  await origin.start()
+  origin.reset()
+})
+
+afterAll(() => origin[Symbol.asyncDispose]())
+
+/** Where a full disk shows first. */
+type Place = 'create' | 'append' | 'commit' | 'put'
+
+/** A blob store on a disk that is full at one place, until it has space again. */
+class FullDisk {
+  full = false
+  readonly #place: Place
+
+  constructor(place: Place) {
+    this.#place = place
+  }
+
+  wrap(blobs: BlobStore): BlobStore {
+    return {
+      create: async () => {
+        this.#fail('create')
+        return this.#wrapIncoming(await blobs.create())
+      },
+      put: async (bytes) => {
+        this.#fail('put')
+        return blobs.put(bytes)
+      },
+      stat: (digest) => blobs.stat(digest),
+      open: (digest) => blobs.open(digest),
+      read: (digest) => blobs.read(digest),
+      localFile: (digest) => blobs.localFile(digest),
+      setAside: (digest) => blobs.setAside(digest),
+      delete: (digest) => blobs.delete(digest),
+      list: () => blobs.list(),
+    }
+  }
+
+  #wrapIncoming(incoming: IncomingBlob): IncomingBlob {
+    return {
+      get size() {
+        return incoming.size
+      },
+      append: async (bytes) => {
+        if (incoming.size + bytes.length > 300_000) this.#fail('append')
+        await incoming.append(bytes)
+      },
+      restart: () => incoming.restart(),
+      digest: () => incoming.digest(),
+      commit: async () => {
+        this.#fail('commit')
+        return incoming.commit()
+      },
+      [Symbol.asyncDispose]: () => incoming[Symbol.asyncDispose](),
+    }
+  }
+
+  #fail(place: Place): void {
+    if (!this.full || place !== this.#place) return
+    throw new MirrorError('STORAGE_FULL', 'Cannot write: the disk is full.', { operation: 'write' })
+  }
+}
+
+function assertFull(answer: Answer): void {
+  expect(answer.status).toBe(507)
+  expect(answer.json()).toMatchObject({ code: 'STORAGE_FULL', request_id: answer.headers['x-request-id'] })
+}
+
+async function assertServesTheRest(mirror: TestMirror): Promise<void> {
+  expect((await mirror.ask('/readyz')).status).toBe(200)
+  expect((await mirror.ask('/healthz')).status).toBe(200)
+  assertRight(await askArchive(mirror), held)
+  await expect.poll(() => readdir(join(mirror.dataDir, 'tmp'))).toEqual([])
+}
+
+const places: [Place, string][] = [
+  ['create', 'before the download'],
+  ['append', 'in the middle of the download'],
+  ['commit', 'at its end'],
+  ['put', 'where the evidence is written'],
+]
+
+describe.each(places)('a disk that is full at %s, %s (B73)', (place) => {
+  test('fails new archives with 507 only; documents, held archives and readiness stay, and space ends it at once', async () => {
+    const release = await origin.publish({ provider: NEW_PROVIDER, version: '1.0.0', archiveBytes: 900_000 })
+    const disk = new FullDisk(place)
+    await using mirror = await startWarmMirror({ origin, wrapBlobs: (blobs) => disk.wrap(blobs) }, held)
+    const digest = release.package(PLATFORM).sha256
+    disk.full = true
+    for (let turn = 0; turn < 2; turn++) {
+      const document = await mirror.version(NEW_PROVIDER, '1.0.0')
+      expect(document.status).toBe(200)
+      expect(document.json().archives[PLATFORM].hashes[0]).toBe(`zh:${digest}`)
+      expect((await mirror.index(NEW_PROVIDER)).status).toBe(200)
+      assertFull(await mirror.archive(NEW_PROVIDER, '1.0.0', PLATFORM))
+      await assertServesTheRest(mirror)
+    }
+    expect(await mirror.metrics()).toMatch(/^terramirror_requests_total\{.*status="507".*\} 2$/m)
+    expect(mirror.logLines).toContainEqual(
+      expect.objectContaining({ level: 'warn', status: 507, err: expect.objectContaining({ code: 'STORAGE_FULL' }) }),
+    )
+
+    disk.full = false
+    const answer = await mirror.archive(NEW_PROVIDER, '1.0.0', PLATFORM)
+    expect(answer.status).toBe(200)
+    expect(sha256(answer.body)).toBe(digest)
+    await mirror.restart()
+    await origin.stop()
+    const kept = await mirror.archive(NEW_PROVIDER, '1.0.0', PLATFORM)
+    expect(sha256(kept.body)).toBe(digest)
+    expect(kept.headers['terramirror-cache']).toBe('hit')
+    expect((await mirror.version(NEW_PROVIDER, '1.0.0')).status).toBe(200)
+  })
+
+  test('is told to all who wait for the same archive', async () => {
+    await origin.publish({ provider: NEW_PROVIDER, version: '2.0.0', archiveBytes: 900_000 })
+    const disk = new FullDisk(place)
+    await using mirror = await startWarmMirror({ origin, wrapBlobs: (blobs) => disk.wrap(blobs) }, held)
+    disk.full = true
+    const asked = Array.from({ length: 10 }, () => mirror.archive(NEW_PROVIDER, '2.0.0', PLATFORM))
+    for (const answer of await Promise.all(asked)) assertFull(answer)
+    expect(origin.count('archive')).toBeLessThanOrEqual(1)
+  })
+})
+
+/** A real file system of 3 MB in memory; undefined where mounting is not permitted. */
+async function mountSmallDisk(): Promise<(AsyncDisposable & { path: string }) | undefined> {
+  const folder = await mkdtempDisposable(join(tmpdir(), 'test-full-disk-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder.path], { stdio: 'ignore' })
+  } catch {
+    await folder.remove()
+    return undefined
+  }
+  const unmount = async (): Promise<void> => {
+    execFileSync('umount', ['-l', folder.path])
+    await folder.remove()
+  }
+  return { path: folder.path, [Symbol.asyncDispose]: unmount }
+}
+
+const probe = await mountSmallDisk()
+await probe?.[Symbol.asyncDispose]()
+if (probe === undefined) console.warn('SKIPPED: no real full disk here: mounting a tmpfs is not permitted')
+
+describe.skipIf(probe === undefined)('a data folder on a real disk of 3 MB (B73)', () => {
+  async function startOnSmallDisk(dataDir: string): Promise<TestMirror> {
+    return startWarmMirror({ origin, config: { dataDir, stateDir: './state' } }, held)
+  }
+
+  test('an archive that does not fit is 507, its space is free at once, and what fits is served', async () => {
+    await using disk = await mountSmallDisk()
+    const dataDir = disk?.path ?? ''
+    const big = await origin.publish({ provider: NEW_PROVIDER, version: '3.0.0', archiveBytes: 5_000_000 })
+    const small = await origin.publish({ provider: NEW_PROVIDER, version: '3.1.0', archiveBytes: 700_000 })
+    await using mirror = await startOnSmallDisk(dataDir)
+    for (const platform of [PLATFORM, 'darwin_arm64']) {
+      assertFull(await mirror.archive(NEW_PROVIDER, '3.0.0', platform))
+      await expect.poll(() => readdir(join(dataDir, 'tmp'))).toEqual([])
+    }
+    expect((await mirror.version(NEW_PROVIDER, '3.0.0')).status).toBe(200)
+    assertRight(await askArchive(mirror), held)
+    expect((await mirror.ask('/readyz')).status).toBe(200)
+    const fitting = await mirror.archive(NEW_PROVIDER, '3.1.0', PLATFORM)
+    expect(sha256(fitting.body)).toBe(small.package(PLATFORM).sha256)
+
+    execFileSync('mount', ['-o', 'remount,size=20m', dataDir])
+    const grown = await mirror.archive(NEW_PROVIDER, '3.0.0', PLATFORM)
+    expect(sha256(grown.body)).toBe(big.package(PLATFORM).sha256)
+  })
+
+  test('with not a byte left, everything that needs none goes on, and space ends it at once', async () => {
+    await using disk = await mountSmallDisk()
+    const dataDir = disk?.path ?? ''
+    const release = await origin.publish({ provider: NEW_PROVIDER, version: '4.0.0', archiveBytes: 400_000 })
+    await using mirror = await startOnSmallDisk(dataDir)
+    const filler = join(dataDir, 'filler')
+    await writeFile(filler, Buffer.alloc(4_000_000)).catch(() => undefined)
+    const assertGoesOn = async (): Promise<void> => {
+      const document = await mirror.version(NEW_PROVIDER, '4.0.0')
+      expect(document.json().archives[PLATFORM].hashes[0]).toBe(`zh:${release.package(PLATFORM).sha256}`)
+      expect((await mirror.index(NEW_PROVIDER)).status).toBe(200)
+      assertFull(await mirror.archive(NEW_PROVIDER, '4.0.0', PLATFORM))
+      assertRight(await askArchive(mirror), held)
+      expect((await mirror.ask('/readyz')).status).toBe(200)
+      await expect.poll(() => readdir(join(dataDir, 'tmp'))).toEqual([])
+    }
+    await assertGoesOn()
+    await rm(filler)
+    const answer = await mirror.archive(NEW_PROVIDER, '4.0.0', PLATFORM)
+    expect(sha256(answer.body)).toBe(release.package(PLATFORM).sha256)
+  })
+
+  test('a restart on a full disk serves what is held', async () => {
+    await using disk = await mountSmallDisk()
+    const dataDir = disk?.path ?? ''
+    await using mirror = await startOnSmallDisk(dataDir)
+    await writeFile(join(dataDir, 'filler'), Buffer.alloc(4_000_000)).catch(() => undefined)
+    await mirror.restart()
+    assertRight(await askArchive(mirror), held)
+    expect((await mirror.ask('/readyz')).status).toBe(200)
+  })
+})

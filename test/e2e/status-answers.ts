@@ -1,0 +1,65 @@
+import { expect } from 'vitest'
+import type { Answer, TestMirror } from './mirror-fixture.ts'
+
+/** What the three routes of the network mirror answer; `empty` is 200 with `{"archives":{}}`. */
+export interface Expected {
+  readonly index: number
+  readonly version: number | 'empty'
+  readonly archive: number
+  /** Code in the body of every answer that is an error. */
+  readonly code?: string
+}
+
+/** What they are asked for; by default `acme/widget` 1.0.0 for `linux_amd64`. */
+export interface Asked {
+  readonly provider?: string
+  readonly version?: string
+  readonly platform?: string
+}
+
+async function askAll(mirror: TestMirror, asked: Asked): Promise<{ index: Answer; version: Answer; archive: Answer }> {
+  const { provider = 'acme/widget', version = '1.0.0', platform = 'linux_amd64' } = asked
+  const [index, document, archive] = await Promise.all([
+    mirror.index(provider),
+    mirror.version(provider, version),
+    mirror.archive(provider, version, platform),
+  ])
+  return { index, version: document, archive }
+}
+
+/** Asks all three, and looks at status, type, marker, and at what the body of an error must have. */
+export async function expectAnswers(mirror: TestMirror, asked: Asked, expected: Expected): Promise<void> {
+  const answers = await askAll(mirror, asked)
+  const { index, version, archive } = answers
+  const isEmpty = version.status === 200 && version.body.toString() === '{"archives":{}}'
+  expect({
+    index: index.status,
+    version: isEmpty ? 'empty' : version.status,
+    archive: archive.status,
+  }).toEqual({ index: expected.index, version: expected.version, archive: expected.archive })
+  expect(index.headers['content-type']).toMatch(/^application\/json/)
+  expect(version.headers['content-type']).toMatch(/^application\/json/)
+  for (const answer of Object.values(answers)) {
+    expect(answer.headers['x-request-id']).toBeTruthy()
+    if (answer.status >= 400) expectErrorBody(answer, expected.code)
+    else expect(answer.headers['terramirror-cache']).toMatch(/^(hit|miss|coalesced|stale|negative)$/)
+    if (answer.status === 503) expect(Number(answer.headers['retry-after'])).toBeLessThanOrEqual(3)
+  }
+}
+
+function expectErrorBody(answer: Answer, code: string | undefined): void {
+  expect(answer.headers['content-type']).toBe('application/json')
+  const body = answer.json()
+  expect(body.error).toMatch(/\w+ \w+/)
+  if (code === undefined) expect(body.code).toMatch(/^[A-Z0-9_]+$/)
+  else expect(body.code).toBe(code)
+  expect(body.request_id).toBe(answer.headers['x-request-id'])
+  if (body.upstream_url !== undefined) expect(body.upstream_url).not.toMatch(/[?#@]/)
+}
+
+/** Makes the mirror hold one archive, with all that belongs to it. */
+export async function warm(mirror: TestMirror, provider: string, version: string): Promise<void> {
+  expect((await mirror.index(provider)).status).toBe(200)
+  expect((await mirror.version(provider, version)).status).toBe(200)
+  expect((await mirror.archive(provider, version, 'linux_amd64')).status).toBe(200)
+}
