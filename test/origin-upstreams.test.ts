@@ -169,7 +169,8 @@ describe('connections', () => {
     for (let made = 0; made < 255; made++) upstreams.for(host(`made-up-${made}.corp.example`))
     expect(upstreams.for(host('first.corp.example'))).toBe(first)
     for (let made = 255; made < 511; made++) upstreams.for(host(`made-up-${made}.corp.example`))
-    expect(await asking).toMatchObject({ code: expect.any(String) })
+    // Not the time-out that would come otherwise.
+    expect(await asking).toMatchObject({ code: 'SHUTTING_DOWN' })
     await origin.until(() => origin.inFlight === 0)
     expect(upstreams.for(host('first.corp.example'))).not.toBe(first)
   })
@@ -179,12 +180,10 @@ describe('connections', () => {
     await origin.publish({ provider: 'a.corp.example/acme/widget', version: '1.0.0' })
     const settings = { address: origin.address, caFile }
     const upstreams = await create(await configOf({ origins: { '*.corp.example': {}, 'a.corp.example': settings } }))
-    const gate = origin.fault({ kind: 'discovery' }, { hang: true })
+    origin.fault({ kind: 'discovery' }, { delayMs: 1_000 })
     const asking = versions(upstreams, 'a.corp.example/acme/widget')
     await origin.until(() => origin.inFlight === 1)
     for (let made = 0; made < 300; made++) upstreams.for(host(`made-up-${made}.corp.example`))
-    gate.clear()
-    // It hung once, and is asked again by the same client.
     expect((await asking).versions.length).toBe(1)
   })
 
@@ -197,7 +196,7 @@ describe('connections', () => {
     const asking = ['a.example', 'b.example'].map((name) => failureOf(versions(upstreams, `${name}/acme/widget`)))
     await origin.until(() => origin.inFlight === 2)
     await upstreams[Symbol.asyncDispose]()
-    for (const error of await Promise.all(asking)) expect(error).toHaveProperty('code')
+    for (const error of await Promise.all(asking)) expect(error).toMatchObject({ code: 'SHUTTING_DOWN' })
     await origin.until(() => origin.inFlight === 0)
     await upstreams[Symbol.asyncDispose]()
   })

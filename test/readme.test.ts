@@ -11,8 +11,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
 const errors = readFileSync(join(ROOT, 'src', 'errors.ts'), 'utf8')
 
-/** They end the process before it serves, or when it serves no more. */
-const NEVER_ANSWERED = ['CONFIGURATION', 'SHUTTING_DOWN']
+/** It ends the process before it serves. */
+const NEVER_ANSWERED = ['CONFIGURATION']
 
 const union = errors.slice(errors.indexOf('interface ErrorFields'), errors.indexOf('export type ErrorCode'))
 const codes = [...union.matchAll(/^ {2}([A-Z_]+):/gm)].flatMap(([, code = '']) => code)

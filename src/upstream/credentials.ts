@@ -17,6 +17,8 @@ export interface CredentialQuery {
 export interface Credentials {
   /** The header's value, or undefined if this host gets none. */
   find(query: CredentialQuery): string | undefined
+  /** An error's body without the secrets: some servers repeat the token that they did not like. */
+  redact(body: Buffer): Buffer
 }
 
 /**
@@ -35,13 +37,25 @@ export function createCredentials(
     const header = formatAuthorization(credentials)
     if (header !== undefined) headers.set(parseAuthority(host), header)
   }
+  const secrets = [{ token }, ...hosts.values()].flatMap(secretsOf)
   return {
+    redact: (body) => {
+      const text = body.toString('utf8')
+      return Buffer.from(secrets.reduce((shown, secret) => shown.replaceAll(secret, '(redacted)'), text))
+    },
     find({ url, trusted }) {
       const authority = authorityOf(url)
       if (authority === own && ownHeader !== undefined) return ownHeader
       return headers.get(authority) ?? (trusted ? ownHeader : undefined)
     },
   }
+}
+
+/** Whole values before their parts. */
+function secretsOf({ token, basic }: { token?: string | undefined; basic?: string | undefined }): string[] {
+  const password = basic?.slice(basic.indexOf(':') + 1)
+  const encoded = basic === undefined ? undefined : Buffer.from(basic).toString('base64')
+  return [token, encoded, basic, password].filter((secret) => secret !== undefined).filter((secret) => secret !== '')
 }
 
 function formatAuthorization({ token, basic }: HostCredentials): string | undefined {

@@ -67,5 +67,5 @@ async function readCut(answer: Answer, { maxBytes, body }: DocumentJob): Promise
     length += chunk.length
     if (length >= limit) break
   }
-  return Buffer.concat(chunks).subarray(0, limit)
+  return body.credentials.redact(Buffer.concat(chunks).subarray(0, limit))
 }

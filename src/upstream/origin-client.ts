@@ -128,8 +128,8 @@ class GuardedOriginClient implements OriginClient {
   #limits(callerSignal: AbortSignal, minBytesPerSecond: number) {
     const { observer, log, retries, idleTimeoutMs, random = Math.random, now = Date.now } = this.#options
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
-    const { rateLimits } = this.#rules
-    const body: StatusOptions = { signal, observer, idleTimeoutMs, minBytesPerSecond, rateLimits, now }
+    const { rateLimits, credentials } = this.#rules
+    const body: StatusOptions = { signal, observer, idleTimeoutMs, minBytesPerSecond, rateLimits, credentials, now }
     return { body, retry: { signal, retries, observer, log, random } }
   }
 

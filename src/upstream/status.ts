@@ -2,6 +2,7 @@ import { MirrorError } from '../errors.ts'
 import { type Answer, discard, findHeader, mediaTypeOf } from './answer.ts'
 import { parseRetryAfter } from './backoff.ts'
 import { type BodyOptions, readBody } from './body.ts'
+import type { Credentials } from './credentials.ts'
 import { AttemptFailed, placeOf } from './failure.ts'
 import { findOriginText } from './origin-text.ts'
 import type { RateLimits } from './rate-limits.ts'
@@ -9,6 +10,7 @@ import type { RateLimits } from './rate-limits.ts'
 /** What judging a status needs beside the answer. */
 export interface StatusOptions extends BodyOptions {
   readonly rateLimits: RateLimits
+  readonly credentials: Credentials
   readonly now: () => number
 }
 
@@ -30,7 +32,7 @@ export async function assertNoOutage(answer: Answer, options: StatusOptions): Pr
 }
 
 /** The error of an unwelcome status, with what the upstream says about it. Ends the answer. */
-export async function statusFailure(answer: Answer, options: BodyOptions): Promise<MirrorError<'UPSTREAM_STATUS'>> {
+export async function statusFailure(answer: Answer, options: StatusOptions): Promise<MirrorError<'UPSTREAM_STATUS'>> {
   const detail = await readDetail(answer, options)
   const place = placeOf(answer.url)
   const message = `${place.upstreamUrl} answered with status ${answer.status}${detail === undefined ? '' : `: ${detail}`}`
@@ -41,11 +43,11 @@ export async function statusFailure(answer: Answer, options: BodyOptions): Promi
 const maxDetailBytes = 4_096
 const detailTimeoutMs = 1_000
 
-async function readDetail(answer: Answer, options: BodyOptions): Promise<string | undefined> {
+async function readDetail(answer: Answer, options: StatusOptions): Promise<string | undefined> {
   const mediaType = mediaTypeOf(answer)
   const isJson = mediaType === 'application/json' || mediaType.endsWith('+json')
   if (isJson || mediaType === 'text/plain') {
-    return findOriginText(await readStart(answer, options), isJson ? 'json' : 'text')
+    return findOriginText(options.credentials.redact(await readStart(answer, options)), isJson ? 'json' : 'text')
   }
   discard(answer)
   return undefined

@@ -357,8 +357,9 @@ export class Judge {
     const { timeline } = this.#world
     if (question.provider.mayBeUnknown(timeline.learnt(span, BELIEF_MS))) return
     const { version } = question
-    if (version?.mayBeUnlisted(timeline.learnt(span, LIST_MS))) return
-    const editions = version?.during(timeline.learnt(span, LIST_MS)) ?? []
+    const learnt = timeline.learnt(span, LIST_MS + BELIEF_MS)
+    if (version?.mayBeUnlisted(learnt)) return
+    const editions = version?.during(learnt) ?? []
     if (editions.some(({ verdict }) => verdict !== 'accepted')) return
     throw new Violation('stale without a reason')
   }

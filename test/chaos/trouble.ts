@@ -63,12 +63,13 @@ function notFound(kind: RequestKind): Effect {
     : { statuses: [502, 504], tellsAbsence: true }
 }
 
+/** Nobody asks before the pause is over, and what failed in it is believed for a while. */
 function limit(pauseMs: number): () => Effect {
-  return () => ({ statuses: [503], limits: true, blocks: true, memoryMs: pauseMs })
+  return () => ({ statuses: [503], limits: true, blocks: true, memoryMs: pauseMs + 30_000 })
 }
 
 function garbled(kind: RequestKind): Effect {
-  return kind === 'versions' ? { statuses: [502], garbles: true, memoryMs: 300_000 } : refusal()
+  return kind === 'versions' ? { statuses: [502], garbles: true, memoryMs: 330_000 } : refusal()
 }
 
 const isOriginal = ({ url }: RecordedRequest): boolean => !url.startsWith('/at/')

@@ -78,7 +78,9 @@ async function assertSoundFolder({ dataDir }: SpawnedMirror, moment: string): Pr
   }
 }
 
-test('after kill -9 in mid-write at ten random moments the next answer is right, and nothing torn or unfinished is left (B47)', async () => {
+test('after kill -9 in mid-write at ten random moments the next answer is right, and nothing torn or unfinished is left (B47)', {
+  timeout: 180_000,
+}, async () => {
   const seed = randomInt(2 ** 31)
   console.info(`seed of the moments: ${seed}`)
   const random = createRandom(seed)

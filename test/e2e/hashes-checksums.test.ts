@@ -47,7 +47,9 @@ describe('no platform is listed without a hash (B18)', () => {
     await mirror.archive('acme/widget', '1.0.0', 'linux_amd64')
     const { h1, sha256 } = release.package('linux_amd64')
     await expect
-      .poll(async () => (await mirror.version('acme/widget', '1.0.0')).json().archives.linux_amd64.hashes)
+      .poll(async () => (await mirror.version('acme/widget', '1.0.0')).json().archives.linux_amd64.hashes, {
+        timeout: 30_000,
+      })
       .toEqual([`zh:${sha256}`, h1])
   })
 

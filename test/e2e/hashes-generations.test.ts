@@ -41,7 +41,10 @@ describe('the first copy of a version wins (B22)', () => {
     const second = await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
     clock.advance(10 * MINUTE)
     expect(await digestsIn(mirror)).toEqual(digestsOf(first))
-    await vi.waitFor(async () => expect(await mirror.metrics()).toMatch(/^terramirror_release_changes_total 1$/m))
+    await vi.waitFor(
+      async () => expect(await mirror.metrics()).toMatch(/^terramirror_release_changes_total 1$/m),
+      15_000,
+    )
     const warnings = mirror.logLines.filter(({ err }) => JSON.stringify(err ?? '').includes('RELEASE_CHANGED'))
     const changes = first.packages.map(({ platform, filename, sha256: held }) => ({
       level: 'warn',

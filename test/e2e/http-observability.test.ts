@@ -21,7 +21,7 @@ afterAll(() => origin[Symbol.asyncDispose]())
 /** The lines of the log about requests, once `count` of them are there: a line is written after its answer. */
 async function requestLines(mirror: TestMirror, count: number): Promise<Record<string, unknown>[]> {
   const lines = () => mirror.logLines.filter(({ msg }) => msg === 'request')
-  await vi.waitFor(() => expect(lines().length).toBeGreaterThanOrEqual(count))
+  await vi.waitFor(() => expect(lines().length).toBeGreaterThanOrEqual(count), 15_000)
   return lines()
 }
 
@@ -204,7 +204,7 @@ describe('the log', () => {
         const lines = mirror.logLines.filter(({ level, msg }) => level === 'warn' && msg !== 'request')
         const err = { upstreamUrl, ...more }
         expect(lines).toContainEqual(expect.objectContaining({ err: expect.objectContaining(err) }))
-      })
+      }, 15_000)
     origin.fault({ kind: 'versions', provider: 'acme/a' }, { status: 500 })
     expect((await mirror.index('acme/a')).status).toBe(502)
     await warned(`${url}/a/versions`, { code: 'UPSTREAM_STATUS', upstreamStatus: 500 })

@@ -152,7 +152,7 @@ describe('whoever speaks the wrong protocol or path is told the right base URL (
     await vi.waitFor(() => {
       const lines = shared.logLines.filter((line) => line.requestId === requestId)
       expect(lines).toMatchObject([{ level: 'warn', msg: 'request', route: 'not found' }])
-    })
+    }, 15_000)
     expect(origin.connections).toBe(0)
   })
 

@@ -41,7 +41,7 @@ async function expectNoSecret(mirror: TestMirror, answers: readonly Answer[]): P
   await vi.waitFor(() => {
     const told = mirror.logLines.filter(({ msg }) => msg === 'request')
     expect(told.length).toBeGreaterThanOrEqual(answers.length)
-  })
+  }, 15_000)
   const metrics = await mirror.metrics()
   const shown = [mirror.logText, metrics, ...answers.map(({ headers, body }) => JSON.stringify(headers) + body)]
   for (const text of shown) {
@@ -141,6 +141,39 @@ describe('the origin’s token stays with the origin (B55)', () => {
     const answers = await askAll(mirror)
     const [archive] = origin.requests.filter(({ kind }) => kind === 'archive')
     expect(archive?.headers.authorization).toBe(expected)
+    await expectNoSecret(mirror, answers)
+  })
+})
+
+describe('an origin that repeats what it was sent', () => {
+  const bodies: [string, string][] = [
+    ['application/json', JSON.stringify({ errors: [`the token ${ORIGIN_TOKEN} has expired`] })],
+    ['text/plain', `Authorization: Bearer ${ORIGIN_TOKEN} is not valid`],
+  ]
+  test.each([401, 404, 500].flatMap((status) => bodies.map((body) => [status, ...body] as const)))(
+    'with %i as %s does not make it known',
+    async (status, contentType, body) => {
+      await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
+      await using mirror = await startTracing()
+      for (const kind of ['archive', 'sums', 'download', 'versions'] as const) {
+        origin.fault({ kind }, { status, contentType, body })
+        await expectNoSecret(mirror, [...(await askAll(mirror))])
+      }
+    },
+  )
+
+  test('user and password of a host neither', async () => {
+    const document = (each: JsonDocument): JsonDocument => ({
+      ...each,
+      download_url: `${origin.url(OTHER)}${String(each.download_url).slice(1)}`,
+    })
+    await origin.publish({ provider: 'acme/widget', version: '1.0.0', document })
+    const basic = 'robot:planted-host-password'
+    const body = JSON.stringify({ message: `no access for ${basic} (${btoa(basic)}), password planted-host-password` })
+    origin.fault({ kind: 'archive' }, { status: 403, contentType: 'application/json', body })
+    await using mirror = await startTracing({ hosts: { [`127.0.0.1:${origin.port}`]: { basic } } })
+    const answers = await askAll(mirror)
+    expect(answers[2]?.json().error).toContain('no access for (redacted) ((redacted)), password (redacted)')
     await expectNoSecret(mirror, answers)
   })
 })

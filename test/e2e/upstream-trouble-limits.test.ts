@@ -129,7 +129,7 @@ describe('a block is not an absence (B38)', () => {
       await vi.waitFor(() => {
         const warnings = mirror.logLines.filter(({ level, msg }) => level === 'warn' && msg !== 'request')
         expect(JSON.stringify(warnings)).toContain(`"upstreamStatus":${status}`)
-      })
+      }, 15_000)
     },
   )
 
@@ -145,7 +145,7 @@ describe('a block is not an absence (B38)', () => {
     await vi.waitFor(() => {
       const warnings = mirror.logLines.filter(({ level, msg }) => level === 'warn' && msg !== 'request')
       expect(JSON.stringify(warnings)).toContain(`"upstreamStatus":${status}`)
-    })
+    }, 15_000)
     // Over a restart too.
     await mirror.restart()
     clock.advance(2 * DAY)

@@ -111,7 +111,9 @@ describe('while an origin hangs, what is held is served stale and at once (B33)'
     const stale = await expectPrompt(mirror.index('acme/late'))
     expect([stale.headers['terramirror-cache'], stale.json()]).toEqual(['stale', { versions: { '1.0.0': {} } }])
     await origin.until(() => origin.inFlight === 0)
-    await expect.poll(async () => (await mirror.index('acme/late')).headers['terramirror-cache']).toBe('hit')
+    await expect
+      .poll(async () => (await mirror.index('acme/late')).headers['terramirror-cache'], { timeout: 15_000 })
+      .toBe('hit')
     expect((await mirror.index('acme/late')).json()).toEqual({ versions: { '1.0.0': {}, '1.1.0': {} } })
     expect(slow.struck).toBe(1)
   })

@@ -98,14 +98,25 @@ describe('the packages of a version', () => {
 })
 
 it.each([
-  ['list of versions', (parts: TestParts) => parts.mirror.listVersions(everything, widget, newCall())],
-  ['check of a release', (parts: TestParts) => listed(parts)],
+  [
+    'list of versions',
+    async (parts: TestParts) => {
+      parts.upstream.beforeVersions = hang
+      await parts.mirror.listVersions(everything, widget, newCall())
+    },
+  ],
+  [
+    'check of a release',
+    async (parts: TestParts) => {
+      parts.upstream.beforeRelease = (_, signal) => hang(signal)
+      await listed(parts)
+    },
+  ],
 ])('closing waits for a %s that is on its way, until the process stops it', async (_, ask) => {
   const parts = createParts()
   await parts.upstream.publish('1.0.0')
   await parts.mirror.listVersions(everything, widget, newCall())
   await download(parts)
-  parts.upstream.beforeVersions = (signal) => hang(signal)
   parts.clock.advance(365 * 86_400_000)
   await ask(parts)
   let closed = false

@@ -41,15 +41,12 @@ export interface Provider {
   /** `NAMESPACE/TYPE`; undefined if the file lies where the generator of the registry does not look. */
   readonly name: string | undefined
   readonly file: string
-  /** Versions by the manifest. */
-  readonly versions: number
   readonly data: ProviderData
 }
 
 interface ManifestLine {
   readonly group: string
   readonly file: string
-  readonly versions: number
 }
 
 /** Where the generator finds a provider's address: a letter, the namespace and the type, and no folder more. */
@@ -57,17 +54,34 @@ const PROVIDER_PATH = /^providers\/\w\/([^/]+)\/([^/]+?)\.json(?:\.gz)?$/i
 
 /** Every provider of the slice, the odd groups first. */
 export function readProviders(): Provider[] {
-  const manifest: ManifestLine[] = JSON.parse(readText('MANIFEST.json'))
-  const odd = manifest.filter(({ group }) => group !== 'popular')
-  const popular = manifest.filter(({ group }) => group === 'popular')
-  return [...odd, ...popular].map(({ group, file, versions }) => {
-    const [, namespace, type] = PROVIDER_PATH.exec(file) ?? []
-    const name = namespace === undefined ? undefined : `${namespace}/${type}`
-    return { group, name, file, versions, data: JSON.parse(readText(file)) }
-  })
+  const lines = readManifest()
+  const odd = lines.filter(({ group }) => group !== 'popular')
+  const popular = lines.filter(({ group }) => group === 'popular')
+  return [...odd, ...popular].map(({ group, file }) => ({
+    group,
+    file,
+    name: findName(file),
+    data: readProviderData(file),
+  }))
 }
 
-/** A provider file of the slice outside its manifest, e.g. `providers-2026-format/hashicorp-waypoint.json`. */
+/** The data of one provider, `NAMESPACE/TYPE`. */
+export function readProvider(name: string): ProviderData {
+  const line = readManifest().find(({ file }) => findName(file) === name)
+  if (line === undefined) throw new Error(`${name} is not in the slice`)
+  return readProviderData(line.file)
+}
+
+function readManifest(): ManifestLine[] {
+  return JSON.parse(readText('MANIFEST.json'))
+}
+
+function findName(file: string): string | undefined {
+  const [, namespace, type] = PROVIDER_PATH.exec(file) ?? []
+  return namespace === undefined ? undefined : `${namespace}/${type}`
+}
+
+/** One provider file of the slice, e.g. one outside its manifest: `providers-2026-format/hashicorp-waypoint.json`. */
 export function readProviderData(file: string): ProviderData {
   return JSON.parse(readText(file))
 }

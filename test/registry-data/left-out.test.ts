@@ -1,23 +1,17 @@
 import { expect, test } from 'vitest'
 import { describeVectors } from '../protocol/vectors.ts'
 import type { Site } from './data-origin.ts'
-import { type ProviderData, readProviders } from './data-set.ts'
+import { readProvider } from './data-set.ts'
 import { startMirrorOver } from './registry-mirror.ts'
 import { createRegistrySite } from './registry-site.ts'
 import { forEachOf } from './tally.ts'
 
 const HOST = 'registry.example.test'
 
-function dataOf(name: string): ProviderData {
-  const found = readProviders().find((provider) => provider.name === name)
-  if (found === undefined) throw new Error(`${name} is not in the slice`)
-  return found.data
-}
-
 function siteOf(names: readonly string[]): Promise<Site> {
   return createRegistrySite(
     HOST,
-    names.map((name) => ({ name, data: dataOf(name) })),
+    names.map((name) => ({ name, data: readProvider(name) })),
   )
 }
 
@@ -29,11 +23,11 @@ describeVectors('what is left out of real registry data is left out for a stated
     const names = ['marcofranssen/curl', 'ojford/wireguard']
     const origins = { [HOST]: { verification: { signatures } } }
     await using registry = await startMirrorOver(await siteOf(names), { hosts: [HOST], origins })
-    await forEachOf(dataOf('marcofranssen/curl').versions, 4, async ({ version }) => {
+    await forEachOf(readProvider('marcofranssen/curl').versions, 4, async ({ version }) => {
       const { status, json } = await registry.ask(`${HOST}/marcofranssen/curl/${version}.json`)
       expect([status, json.code], version).toEqual([keyless, code])
     })
-    await forEachOf(dataOf('ojford/wireguard').versions, 4, async ({ version, targets }) => {
+    await forEachOf(readProvider('ojford/wireguard').versions, 4, async ({ version, targets }) => {
       const { status, json } = await registry.ask(`${HOST}/ojford/wireguard/${version}.json`)
       expect([status, Object.keys(json.archives).length], version).toEqual([200, targets.length])
     })
@@ -45,7 +39,7 @@ describeVectors('what is left out of real registry data is left out for a stated
       origins: { [HOST]: { verification: { signatures: 'whenListed' } } },
     })
     const { json } = await registry.ask(`${HOST}/chanzuckerberg/okta/3.7.4.json`)
-    const [, later] = dataOf('chanzuckerberg/okta').versions.filter(({ version }) => version === '3.7.4')
+    const [, later] = readProvider('chanzuckerberg/okta').versions.filter(({ version }) => version === '3.7.4')
     const expected = later?.targets.map(({ os, arch, shasum }) => [`${os}_${arch}`, [`zh:${shasum}`]]) ?? []
     expect(expected).toHaveLength(14)
     const hashes = Object.entries<{ hashes: string[] }>(json.archives).map(([name, entry]) => [name, entry.hashes])
@@ -53,7 +47,7 @@ describeVectors('what is left out of real registry data is left out for a stated
   })
 
   test('two entries for one version, served mixed: the digests contradict each other, and none is believed', async () => {
-    const { versions } = dataOf('chanzuckerberg/okta')
+    const { versions } = readProvider('chanzuckerberg/okta')
     const reversed = { versions: [...versions].reverse() }
     const site = await createRegistrySite(HOST, [{ name: 'chanzuckerberg/okta', data: reversed }])
     await using registry = await startMirrorOver(site, {
@@ -66,7 +60,7 @@ describeVectors('what is left out of real registry data is left out for a stated
   })
 
   test('versions that are no versions, in a list of real ones: they alone are left out, and the log names them', async () => {
-    const real = dataOf('vmware/vmc')
+    const real = readProvider('vmware/vmc')
     const [first] = real.versions
     if (first === undefined) throw new Error('an empty provider')
     const odd = ['v1.0.0', 'latest', '', '1.2.3.4', '1.0.0-', '1.0.0+', '1.0.0-a..b', ' 1.0.1', '1.14.0']

@@ -1,15 +1,9 @@
 import { expect, test } from 'vitest'
 import { describeVectors } from '../protocol/vectors.ts'
-import { filesBelow, type ProviderData, readKeys, readProviderData, readProviders, readText } from './data-set.ts'
+import { filesBelow, readKeys, readProvider, readProviderData, readText } from './data-set.ts'
 import { downloadDocument, listedKey, versionsDocument } from './v1-documents.ts'
 
 const PLACE = 'v1-derived/v1/providers/'
-
-function dataOf(name: string): ProviderData {
-  const found = readProviders().find((provider) => provider.name === name)
-  if (found === undefined) throw new Error(`${name} is not in the slice`)
-  return found.data
-}
 
 describeVectors('the test renders registry answers as the generator of registry.opentofu.org does', () => {
   const derived = filesBelow(PLACE).map((file) => file.slice(PLACE.length))
@@ -22,10 +16,10 @@ describeVectors('the test renders registry answers as the generator of registry.
     const [namespace, type, version, , os, arch] = path.split('/')
     const name = `${namespace}/${type}`
     if (version === 'versions') {
-      expect(versionsDocument(dataOf(name))).toBe(readText(PLACE + path))
+      expect(versionsDocument(readProvider(name))).toBe(readText(PLACE + path))
       return
     }
-    const entry = dataOf(name).versions.find((each) => each.version === version)
+    const entry = readProvider(name).versions.find((each) => each.version === version)
     const target = entry?.targets.find((each) => each.os === os && each.arch === arch)
     if (entry === undefined || target === undefined) throw new Error(`${path} is not in the slice`)
     const keys = await Promise.all(readKeys(name).map(listedKey))
