@@ -49,6 +49,16 @@ export function releaseWithGaps(
   return { release, inferred, problems: without(release, problems), unanswered }
 }
 
+/** A pinned record beside an answer that contradicts it: what that answer offers besides is refused, not absent. */
+export function unchangedRelease(
+  release: Release,
+  { packages }: AuthenticatedRelease,
+  { changed, problems }: { changed: MirrorError; problems: ReadonlyMap<string, MirrorError> },
+): KnownRelease {
+  const offered = packages.map(({ published }) => [formatPlatform(published.platform), changed] as const)
+  return { ...knownRelease(release), problems: without(release, new Map([...problems, ...offered])) }
+}
+
 function without<T>(release: Release, byPlatform: ReadonlyMap<string, T>): Map<string, T> {
   return new Map([...byPlatform].filter(([platform]) => release.platforms[platform] === undefined))
 }

@@ -13,7 +13,14 @@ import type { Answer, Call } from './call.ts'
 import type { Catalogue, HeldVersion } from './catalogue.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
 import type { Freshness } from './freshness.ts'
-import { isEmpty, type KnownRelease, knownRelease, problemsOf, releaseWithGaps } from './known-release.ts'
+import {
+  isEmpty,
+  type KnownRelease,
+  knownRelease,
+  problemsOf,
+  releaseWithGaps,
+  unchangedRelease,
+} from './known-release.ts'
 import type { MirrorObserver } from './observer.ts'
 import { type Candidate, createRelease, findChangedFile, isSameRelease } from './release-adoption.ts'
 import { checkRelease } from './release-check.ts'
@@ -259,7 +266,7 @@ export class Releases {
       observer.releaseChanged()
       if (held.pin !== undefined) {
         if (held.release === undefined) throw changed
-        return { known: knownRelease(held.release), at: now() }
+        return { known: unchangedRelease(held.release, authenticated, { changed, problems }), at: now() }
       }
     }
     const reason = [...authenticated.refused, ...authenticated.unanswered][0]?.error

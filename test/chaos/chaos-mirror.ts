@@ -12,7 +12,7 @@ import type { Order, Usage } from './mirror-process.ts'
 import { beginPeriod, endPeriod, type Period, type Span, touches } from './timeline.ts'
 import { LENIENT_HOST } from './world.ts'
 
-const LOG_LINES = 400
+const LOG_LINES = 4_000
 /** How long a process may take to start, and to end when it was told to. */
 const LIFE_CHANGE_MS = 30_000
 

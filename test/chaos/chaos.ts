@@ -40,6 +40,8 @@ export class Chaos {
   /** Blobs that were damaged on purpose: until they are found out, they may lie there. */
   readonly damagedDigests = new Set<string>()
   violation: string | undefined
+  /** Words by which the mirror's log lines about the violation are found. */
+  subject: readonly string[] | undefined
   step = 0
   readonly #pending = new Set<Promise<unknown>>()
 
@@ -76,7 +78,10 @@ export class Chaos {
         if (!(error instanceof Violation)) throw error
         const history = question.version === undefined ? '' : `\n  published: ${historyOf(question.version)}`
         const at = `${(answer.span.from / 1_000).toFixed(2)}-${(answer.span.to / 1_000).toFixed(2)}`
-        this.fail(`step ${asked}: ${label} at ${at}\n  ${error.message}\n  got ${summarise(answer)}${history}`)
+        this.fail(
+          `step ${asked}: ${label} at ${at}\n  ${error.message}\n  got ${summarise(answer)}${history}`,
+          question,
+        )
       }
       return answer
     })
@@ -110,8 +115,10 @@ export class Chaos {
   }
 
   /** Notes a violation; the first one counts. */
-  fail(text: string): void {
-    this.violation ??= text
+  fail(text: string, about?: Question): void {
+    if (this.violation !== undefined) return
+    this.violation = text
+    this.subject = about && [about.provider.name, about.version?.version ?? '']
   }
 
   #count({ route }: Question, { status, left, headers }: Answer): void {

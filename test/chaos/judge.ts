@@ -353,11 +353,13 @@ export class Judge {
     const outcome = String(headers['terramirror-cache'])
     if (!['hit', 'miss', 'coalesced', 'stale', 'negative'].includes(outcome)) throw new Violation(`outcome ${outcome}`)
     if (outcome !== 'stale' || met.disturbed || span.to - span.from > GRACE_MS) return
-    if (this.#troubles({ ...question, platform: undefined }, span).length > 0) return
     const { timeline } = this.#world
-    if (question.provider.mayBeUnknown(timeline.learnt(span, BELIEF_MS))) return
+    // A pinned release is checked behind the answers: each tells of the check before, however long ago that was.
+    const always = question.route === 'document' ? [{ from: 0, to: span.to }] : undefined
+    if (this.#troubles({ ...question, platform: undefined }, always?.[0] ?? span).length > 0) return
+    if (question.provider.mayBeUnknown(always ?? timeline.learnt(span, BELIEF_MS))) return
     const { version } = question
-    const learnt = timeline.learnt(span, LIST_MS + BELIEF_MS)
+    const learnt = always ?? timeline.learnt(span, LIST_MS + BELIEF_MS)
     if (version?.mayBeUnlisted(learnt)) return
     const editions = version?.during(learnt) ?? []
     if (editions.some(({ verdict }) => verdict !== 'accepted')) return

@@ -96,7 +96,7 @@ function chooseKind(chaos: Chaos, except: (kind: string) => boolean): string {
 async function rest(chaos: Chaos, earlier: readonly Rest[]): Promise<Rest> {
   await settle(chaos)
   const found = await assertAtRest(chaos, earlier)
-  chaos.world.forgetThePast()
+  chaos.world.forgetRequests()
   return found
 }
 
@@ -106,9 +106,13 @@ function isOver(chaos: Chaos): boolean {
   return chaos.violation !== undefined || chaos.mirror.crash !== undefined
 }
 
-function describe({ violation, step, trail, mirror }: Chaos, seed: number): string {
+function describe({ violation, subject, step, trail, mirror, world }: Chaos, seed: number): string {
+  const about =
+    subject === undefined ? [] : mirror.logTail.filter((line) => subject.every((word) => line.includes(word)))
   return [
     `seed ${seed}, found at step ${step}: ${violation}`,
+    `the clock: ${world.timeline}`,
+    `what the mirror logged about it:\n  ${about.slice(-12).join('\n  ')}`,
     `the last steps:\n  ${trail.slice(-30).join('\n  ')}`,
     `the mirror's log:\n  ${mirror.logTail.slice(-25).join('\n  ')}`,
     `again: npm run soak -- --seed ${seed} --steps ${step + 50} --runs 1`,

@@ -33,7 +33,8 @@ async function settleIndex(chaos: Chaos, provider: TrueProvider): Promise<void> 
   const must = all.filter((version) => listed.includes(version) || recordedNow(chaos, version) > 0)
   const may = all.filter((version) => must.includes(version) || chaos.knowledge.wasAsked(version))
   const known = provider.known.at(-1)?.to === Number.POSITIVE_INFINITY
-  await becomes(chaos, question, (status, body) => {
+  await becomes(chaos, question, (status, body, outcome) => {
+    if (known && outcome === 'stale') return false
     if (status === 404) return !known && must.length === 0
     if (status !== 200) return false
     const versions = Object.keys(body.versions as Record<string, unknown>)
@@ -54,7 +55,7 @@ async function settleVersion(chaos: Chaos, version: TrueVersion): Promise<void> 
     platform: undefined,
   }
   const { current } = version
-  await becomes(chaos, question, (status, body) => {
+  await becomes(chaos, question, (status, body, outcome) => {
     if (status === 502)
       return current === undefined || current.verdict !== 'accepted' || mayBePinnedToOther(chaos, version)
     if (status !== 200) return false
@@ -62,7 +63,7 @@ async function settleVersion(chaos: Chaos, version: TrueVersion): Promise<void> 
     // The judge has compared all digests and what is held; here it is about what must be there.
     if (platforms.length === 0) return current === undefined
     if (current?.verdict !== 'accepted' || mayBePinnedToOther(chaos, version)) return true
-    return served(current).every((platform) => platforms.includes(platform))
+    return outcome !== 'stale' && served(current).every((platform) => platforms.includes(platform))
   })
   if (current?.verdict !== 'accepted' || mayBePinnedToOther(chaos, version)) return
   const [platform] = served(current)
@@ -74,15 +75,16 @@ async function settleVersion(chaos: Chaos, version: TrueVersion): Promise<void> 
 async function becomes(
   chaos: Chaos,
   question: Question,
-  isRight: (status: number, body: Record<string, unknown>) => boolean,
+  isRight: (status: number, body: Record<string, unknown>, outcome: string) => boolean,
 ): Promise<void> {
   const seen: string[] = []
   for (let tries = 0; tries < MAX_TRIES && chaos.violation === undefined; tries += 1) {
     const answer = await chaos.pose(question)
     if (answer === undefined) return
     const isJson = answer.headers['content-type'] === 'application/json'
-    if (isRight(answer.status, isJson ? JSON.parse(answer.body.toString()) : {})) return
-    seen.push(`${answer.status} ${isJson ? answer.body.toString().slice(0, 600) : ''}`)
+    const outcome = String(answer.headers['terramirror-cache'])
+    if (isRight(answer.status, isJson ? JSON.parse(answer.body.toString()) : {}, outcome)) return
+    seen.push(`${answer.status} ${outcome} ${isJson ? answer.body.toString().slice(0, 600) : ''}`)
     // What is pinned is checked behind the answers: the check that this answer began needs a moment.
     await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** tries))
     if (tries > 0) await advance(chaos, 6 * MINUTE_MS)

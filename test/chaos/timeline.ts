@@ -94,4 +94,10 @@ export class Timeline {
     }
     return spans
   }
+
+  /** The last settings, for people: since when (seconds of real time) the clock was ahead by how much. */
+  toString(): string {
+    const last = this.#settings.slice(-8)
+    return last.map(({ from, aheadMs }) => `${(from / 1_000).toFixed(2)}: ${Math.round(aheadMs / 1_000)} s`).join(', ')
+  }
 }

@@ -44,7 +44,7 @@ export class World implements AsyncDisposable {
   readonly #keys: Keys
   readonly #providers = new Map<string, TrueProvider>()
   readonly #faults: ActiveFault[] = []
-  #troubles: Trouble[] = []
+  readonly #troubles: Trouble[] = []
   #stopped: Trouble | undefined
   #contents = 0
   #watch: Fault | undefined
@@ -123,7 +123,7 @@ export class World implements AsyncDisposable {
     const edition: Edition = {
       content,
       platforms,
-      verdict: verdictOf(signing, provider.host),
+      verdict: bad.length === platforms.length ? 'refused' : verdictOf(signing, provider.host),
       refusedPlatforms: bad,
       signed: signing === 'good' || signing === 'other key' || signing === 'one bad shasum',
       period,
@@ -219,15 +219,10 @@ export class World implements AsyncDisposable {
     )
   }
 
-  /** Forgets the origin's log, and troubles that nobody can feel any more. Only while nothing is under way. */
-  forgetThePast(): void {
+  /** Forgets the origin's log. Only while nothing is under way. Troubles stay: a clock that is set back meets them again. */
+  forgetRequests(): void {
     this.origin.reset()
     this.#renewWatch()
-    const now = performance.now()
-    const span = { from: now, to: now }
-    this.#troubles = this.#troubles.filter(({ period, memoryMs = LIST_MS }) =>
-      touches({ from: period.from, to: period.to + 10_000 }, this.timeline.learnt(span, memoryMs)),
-    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -58,8 +58,15 @@ function expectErrorBody(answer: Answer, code: string | undefined): void {
 }
 
 /** Makes the mirror hold one archive, with all that belongs to it. */
-export async function warm(mirror: TestMirror, provider: string, version: string): Promise<void> {
+export async function warm(mirror: TestMirror, provider = 'acme/widget', version = '1.0.0'): Promise<void> {
   expect((await mirror.index(provider)).status).toBe(200)
   expect((await mirror.version(provider, version)).status).toBe(200)
   expect((await mirror.archive(provider, version, 'linux_amd64')).status).toBe(200)
+}
+
+/** The versions that `index.json` of `acme/widget` lists. */
+export async function versionsIn(mirror: TestMirror): Promise<string[]> {
+  const index = await mirror.index('acme/widget')
+  expect(index.status).toBe(200)
+  return Object.keys(index.json().versions)
 }

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Behaviour } from '../origin/fault.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
-import { startMirror, type TestMirror } from './mirror-fixture.ts'
+import { startMirror } from './mirror-fixture.ts'
+import { versionsIn, warm } from './status-answers.ts'
 import { TestClock } from './test-clock.ts'
 
 const HOST = 'registry.example.test'
@@ -19,18 +20,6 @@ beforeEach(async () => {
   await origin.publish({ provider: 'acme/widget', version: '1.1.0' })
 })
 afterEach(() => origin[Symbol.asyncDispose]())
-
-async function warm(mirror: TestMirror, version = '1.0.0'): Promise<void> {
-  expect((await mirror.index('acme/widget')).status).toBe(200)
-  expect((await mirror.version('acme/widget', version)).status).toBe(200)
-  expect((await mirror.archive('acme/widget', version, 'linux_amd64')).status).toBe(200)
-}
-
-async function versionsIn(mirror: TestMirror): Promise<string[]> {
-  const index = await mirror.index('acme/widget')
-  expect(index.status).toBe(200)
-  return Object.keys(index.json().versions)
-}
 
 describe('a limit of the origin is not passed on as absence, nor broken (B37)', () => {
   test('429 with Retry-After: what is held is served, the rest is 503, and nobody asks before the time', async () => {
