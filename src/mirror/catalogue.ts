@@ -47,9 +47,10 @@ export class Catalogue {
 
   /** Set once a release of this provider was signed. @throws MirrorError `STORAGE_FAILED` */
   trust(address: ProviderAddress): Promise<TrustRecord | undefined> {
-    return load(this.#trust, formatProviderAddress(address), () =>
-      this.#read([...providerKey(address), 'trust'], TrustRecord),
-    )
+    return load(this.#trust, formatProviderAddress(address), async () => {
+      const record = await this.#read([...providerKey(address), 'trust'], TrustRecord)
+      return record ?? this.#findSignedRelease(address)
+    })
   }
 
   /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
@@ -85,6 +86,20 @@ export class Catalogue {
   async #update(address: ProviderAddress, version: Version, change: (held: HeldVersion) => HeldVersion): Promise<void> {
     // In one step: of two changes at a time, the second builds on the first.
     await keep(this.#versions, versionName(address, version), this.version(address, version).then(change))
+  }
+
+  /** A signed release stands for the trust record, which was written before it and may have been damaged since. */
+  async #findSignedRelease(address: ProviderAddress): Promise<TrustRecord | undefined> {
+    for (const name of await this.#records.children([...providerKey(address), 'versions'])) {
+      const version = parseVersion(name)
+      const release = version && (await this.#read([...versionKey(address, version), 'release'], Release))
+      for (const { authentication } of Object.values(release?.platforms ?? {})) {
+        if (release === undefined || authentication.rule !== 'signed-checksums') continue
+        const { keyId, fingerprint } = authentication.signer
+        return { format: 1, signedSince: release.firstSeenAt, version: release.version, keyId, fingerprint }
+      }
+    }
+    return undefined
   }
 
   #installableSet(address: ProviderAddress): Promise<Set<Version>> {

@@ -35,8 +35,9 @@ export interface ReleaseWithEvidence {
 export function findChangedFile(candidate: Candidate): MirrorError<'RELEASE_CHANGED'> | undefined {
   const { held, authenticated, listed } = candidate
   const offered = offeredFiles(authenticated)
-  // Without SHA256SUMS the answer is silent about other files; silence is no change.
-  const whole = authenticated.filenames.size > 0
+  // Where SHA256SUMS is missing, or one of several, the answer is silent about files; silence is no change.
+  const { filenames, refused, unanswered } = authenticated
+  const whole = filenames.size > 0 && refused.length === 0 && unanswered.length === 0
   // The archives count too: their release record may have been damaged since.
   for (const { filename, digest } of [...(held.release?.files ?? []), ...held.archives.values()]) {
     const now = offered.get(filename)

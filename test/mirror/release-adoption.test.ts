@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { MirrorError } from '../../src/errors.ts'
 import type { HeldVersion } from '../../src/mirror/catalogue.ts'
 import { type Candidate, createRelease, findChangedFile, isSameRelease } from '../../src/mirror/release-adoption.ts'
 import { Release } from '../../src/mirror/release-record.ts'
@@ -147,6 +148,15 @@ describe('a later answer', () => {
     const change = findChangedFile(candidate(authenticated({ linux_amd64: 'a' }), first))
     expect(change?.fields).toMatchObject({ filename: filenameOf('manifest'), offered: 'not listed' })
     expect(change?.message).toContain('not listed')
+  })
+
+  it('of which one SHA256SUMS did not come is silent about its files too', () => {
+    const error = new MirrorError('UPSTREAM_TIMEOUT', 'no answer', {})
+    const partial = { ...authenticated({ linux_amd64: 'a' }), unanswered: [{ platform: parsePlatform('x_y'), error }] }
+    expect(findChangedFile(candidate(partial, first))).toBeUndefined()
+    expect(findChangedFile(candidate({ ...partial, unanswered: [] }, first))?.code).toBe('RELEASE_CHANGED')
+    const refused = { ...partial, unanswered: [], refused: [{ platform: parsePlatform('x_y'), error }] }
+    expect(findChangedFile(candidate(refused, first))).toBeUndefined()
   })
 
   it('without SHA256SUMS is silent about other files, and silence is no change', () => {
