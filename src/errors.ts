@@ -68,6 +68,8 @@ export interface ErrorFields {
   SIGNATURE_REQUIRED: { reason: string }
   /** Every listed key that could have made the signature is one that we cannot read. */
   KEY_UNREADABLE: { reason: string }
+  /** The bytes are the published ones, but nobody signed them, and unpacking them could do harm. */
+  ARCHIVE_UNSAFE: { filename: string; reason: string; upstreamUrl?: string }
   /** The origin re-released a pinned version with other bytes. */
   RELEASE_CHANGED: { address: string; version: string; filename: string; held: string; offered: string }
 

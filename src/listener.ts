@@ -15,6 +15,8 @@ export interface ListenerOptions {
   /** Undefined: plain HTTP, for a TLS front. */
   readonly identity: TlsIdentity | undefined
   readonly handle: RequestListener
+  /** A client broke off the TLS handshake, most often because it does not trust us, or spoke plain http. */
+  readonly onHandshakeFailure: (error: Error) => void
 }
 
 /** An open port. */
@@ -26,13 +28,15 @@ export interface Listener {
 }
 
 /** Opens the port. The certificate follows its identity without dropping connections. @throws MirrorError `CONFIGURATION` */
-export async function openListener({ host, port, identity, handle }: ListenerOptions): Promise<Listener> {
-  const options = { keepAliveTimeout: KEEP_ALIVE_MS, optimizeEmptyRequests: true }
+export async function openListener(options: ListenerOptions): Promise<Listener> {
+  const { host, port, identity, handle, onHandshakeFailure } = options
+  const http = { keepAliveTimeout: KEEP_ALIVE_MS, optimizeEmptyRequests: true }
   let server: Server | HttpsServer
-  if (identity === undefined) server = createHttpServer(options, handle)
+  if (identity === undefined) server = createHttpServer(http, handle)
   else {
-    const secure = createHttpsServer({ ...options, ...identity.secureContext() }, handle)
+    const secure = createHttpsServer({ ...http, ...identity.secureContext() }, handle)
     identity.onChange(() => secure.setSecureContext(identity.secureContext()))
+    secure.on('tlsClientError', onHandshakeFailure)
     server = secure
   }
   server.setTimeout(SOCKET_SILENCE_MS)

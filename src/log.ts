@@ -49,7 +49,8 @@ function serializeError(error: unknown): unknown {
   if (!isMirrorError(error)) return error instanceof Error ? serializeBug(error) : error
   const causes: string[] = []
   for (let cause = error.cause; cause instanceof Error && causes.length < 4; cause = cause.cause) {
-    causes.push('code' in cause ? `${cause.message} (${String(cause.code)})` : cause.message)
+    const told = error.message.includes(cause.message)
+    if (!told) causes.push('code' in cause ? `${cause.message} (${String(cause.code)})` : cause.message)
   }
   return { code: error.code, message: error.message, ...error.fields, ...(causes.length > 0 ? { causes } : {}) }
 }

@@ -88,7 +88,8 @@ function report(error: unknown): void {
     : error instanceof Error
       ? (error.stack ?? error.message)
       : String(error)
-  process.stderr.write(`terramirror: ${text}\n`)
+  const lines = isMirrorError(error) ? text.split('\n') : [text]
+  process.stderr.write(lines.map((line) => `terramirror: ${line}\n`).join(''))
 }
 
 // `terramirror … | head` closes the pipe early; that is no reason to crash.

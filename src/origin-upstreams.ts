@@ -172,7 +172,8 @@ async function readPem(file: string): Promise<string> {
   try {
     text = await readFile(file, 'utf8')
   } catch (error) {
-    throw new MirrorError('CONFIGURATION', `caFile ${file} cannot be read`, { key: 'caFile' }, error)
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
+    throw new MirrorError('CONFIGURATION', `caFile ${file} cannot be read${code}`, { key: 'caFile' }, error)
   }
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text
   throw new MirrorError('CONFIGURATION', `caFile ${file} holds no PEM certificate`, { key: 'caFile' })

@@ -27,6 +27,7 @@ import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import type { ProviderUpstream } from './upstream/provider-upstream.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
+import { findUnsafety } from './verify/package-safety.ts'
 
 /** What is held is served stale when the origin has not answered within this time (design, rule 2). */
 const GRACE_MS = 1_500
@@ -75,6 +76,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
     now: parts.now ?? Date.now,
+    onSizeChange: (bytes) => metrics.cacheBytes.inc(bytes),
     onDamaged: (digest) => {
       metrics.damagedBlobs.inc()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
@@ -108,6 +110,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ...config.listen,
     identity,
     handle: createRequestListener(app, { log, metrics }),
+    onHandshakeFailure: limitRate((error: Error) =>
+      log.info(
+        { reason: 'code' in error ? error.code : error.message },
+        'a client broke off the TLS handshake: does it trust our CA?',
+      ),
+    ),
   })
   lifecycle = 'ready'
   void measureCache(blobs, { metrics, log, signal: shutdown.signal })
@@ -123,6 +131,16 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       closing ??= closeAll({ listener, graceMs, shutdown, mirror, resources })
       return closing
     },
+  }
+}
+
+/** Passes a call on at most once in ten seconds: what strangers can cause must not fill the log. */
+function limitRate<A extends unknown[]>(action: (...args: A) => void): (...args: A) => void {
+  let last = Number.NEGATIVE_INFINITY
+  return (...args) => {
+    if (performance.now() - last < 10_000) return
+    last = performance.now()
+    action(...args)
   }
 }
 
@@ -157,7 +175,6 @@ function createMirror(
     judged: (verdict) => metrics.verdicts.inc({ verdict }),
     releaseChanged: () => metrics.releaseChanges.inc(),
     downloading: (change) => metrics.downloads.inc(change),
-    archiveCached: (bytes) => metrics.cacheBytes.inc(bytes),
   }
   const freshness: Freshness = {
     freshForMs: config.freshness.versions,
@@ -184,7 +201,7 @@ function createMirror(
   const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
   const releases = new Releases({ ...common, versions, rulesFor, freshness })
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
-  const archives = new Archives({ ...common, releases, hashes })
+  const archives = new Archives({ ...common, releases, hashes, findUnsafety })
   return new Mirror({ catalogue, versions, releases, archives, hashes, upstreamFor })
 }
 

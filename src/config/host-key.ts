@@ -7,6 +7,7 @@ export type HostKey = { readonly host: string } | { readonly problem: string }
 
 /** Reads the host of a registry, `name[:port]`. */
 export function readRegistryHost(text: string): HostKey {
+  if (text.includes('://')) return { problem: 'write the host alone, without https://' }
   try {
     return { host: parseHostname(text) }
   } catch (error) {

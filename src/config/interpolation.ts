@@ -49,6 +49,7 @@ async function resolvePlaceholder(name: string, source: InterpolationSource, pat
   if (kind === 'env') {
     const value = source.env[argument]
     if (value === undefined) source.report(path, `environment variable ${argument} is not set`)
+    if (value === '') source.report(path, `environment variable ${argument} is empty`)
     return value ?? ''
   }
   if (kind === 'file') return readPlaceholderFile(argument, source, path)

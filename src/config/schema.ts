@@ -75,14 +75,15 @@ export function createSections(folder: string) {
       port: wholeNumber(0, 65_535).prefault(8443),
       tls: listenTls(path).prefault('auto'),
     }),
-    publicUrl: baseUrl(['https:', 'http:']).exactOptional(),
+    publicUrl: baseUrl(['https:']).exactOptional(),
     dataDir: path.prefault('./data'),
     stateDir: path.exactOptional(),
     mode: z.enum(['online', 'sealed']).prefault('online'),
-    origins: hostRecord(readRegistryHostPattern, origin(path)).prefault({
-      'registry.terraform.io': {},
-      [OPENTOFU_REGISTRY]: {},
-    }),
+    origins: hostRecord(readRegistryHostPattern, origin(path))
+      .refine((origins) => Object.keys(origins).length > 0, {
+        error: 'no registry is named, so nothing would be served; name one, or delete the key for the defaults',
+      })
+      .prefault({ 'registry.terraform.io': {}, [OPENTOFU_REGISTRY]: {} }),
     hosts: hostRecord(readHost, hostCredentials(path)).prefault({}),
     upstream: upstream(path),
     freshness: section({

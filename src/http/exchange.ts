@@ -9,11 +9,13 @@ export interface Exchange {
   /** In the answer, in the error body and in the log. */
   readonly id: string
   readonly startedAt: number
+  /** Address of the client, or of the front that it came through. */
+  readonly client: string | undefined
   /** Template of the route, never the path itself. */
   route: string
   /** Parsed fields of the request, as they may be shown. */
   fields: Record<string, string>
-  /** Of the body. */
+  /** Of the body of an archive, as they leave; other bodies are counted by their length. */
   sentBytes: number
   outcome?: CacheOutcome
   error?: MirrorError | Error
@@ -29,7 +31,8 @@ const exchanges = new WeakMap<IncomingMessage, Exchange>()
 /** Begins the account of a request, and tells the client its id. */
 export function beginExchange(incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
   const startedAt = performance.now()
-  const exchange: Exchange = { id: randomUUID(), startedAt, route: 'unknown', fields: {}, sentBytes: 0 }
+  const client = incoming.socket.remoteAddress
+  const exchange: Exchange = { id: randomUUID(), startedAt, client, route: 'unknown', fields: {}, sentBytes: 0 }
   exchanges.set(incoming, exchange)
   outgoing.setHeader('X-Request-Id', exchange.id)
   return exchange

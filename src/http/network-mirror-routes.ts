@@ -103,7 +103,6 @@ function sendDocument(context: Context<HttpEnv>, { value, outcome, reason }: Ans
   if (reason !== undefined) exchange.error = reason
   const body = JSON.stringify(value)
   const length = Buffer.byteLength(body)
-  exchange.sentBytes = context.req.method === 'HEAD' ? 0 : length
   return context.body(body, 200, {
     'Content-Type': 'application/json',
     'Content-Length': String(length),

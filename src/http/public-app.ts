@@ -39,7 +39,6 @@ export function createPublicApp(parts: PublicAppParts): Hono<HttpEnv> {
     const exchange = exchangeOf(context.env.incoming)
     exchange.error = error
     const { status, headers, body } = errorAnswer(error, exchange.id)
-    exchange.sentBytes = context.req.method === 'HEAD' ? 0 : Buffer.byteLength(body)
     return new Response(body, { status, headers })
   })
   return app

@@ -70,17 +70,22 @@ function account(
   const seconds = (performance.now() - exchange.startedAt) / 1_000
   const status = outgoing.headersSent ? outgoing.statusCode : 0
   const complete = outgoing.writableFinished
+  const length = incoming.method === 'HEAD' ? 0 : Number(outgoing.getHeader('Content-Length') ?? 0)
+  const sentBytes = exchange.sentBytes === 0 && complete ? length : exchange.sentBytes
   metrics.requests.inc({ route, status: String(status), outcome: outcome ?? 'none' })
   metrics.requestSeconds.observe({ route }, seconds)
-  metrics.sentBytes.inc({ route }, exchange.sentBytes)
+  metrics.sentBytes.inc({ route }, sentBytes)
   const line = {
     requestId: id,
+    client: exchange.client,
     method: incoming.method,
     route,
+    // Who sends what nothing here serves must be found without its path: some put tokens there.
+    ...(route.startsWith('/') ? {} : { userAgent: incoming.headers['user-agent']?.slice(0, 120) }),
     ...fields,
     status,
     ...(outcome === undefined ? {} : { outcome }),
-    bytes: exchange.sentBytes,
+    bytes: sentBytes,
     ms: Math.round(seconds * 1_000),
     ...(complete ? {} : { aborted: true }),
     ...(error === undefined ? {} : { err: error }),

@@ -3,8 +3,9 @@ import type { Log } from '../log.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
-import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
+import type { BlobStore, IncomingBlob, OpenBlob } from '../store/blob-store.ts'
 import type { ProviderUpstream } from '../upstream/provider-upstream.ts'
+import { assertDigest, assertSafe, type FindUnsafety, vanished } from './archive-check.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
 import { createDeadline } from './deadline.ts'
@@ -41,6 +42,7 @@ export interface ArchivesParts {
   readonly blobs: BlobStore
   readonly releases: Releases
   readonly hashes: PackageHashes
+  readonly findUnsafety: FindUnsafety
   readonly upstreamFor: UpstreamFor
   readonly shutdown: AbortSignal
   readonly observer: MirrorObserver
@@ -72,9 +74,7 @@ export class Archives {
     const record = await flight.done
     const fetched = await this.#parts.blobs.open(record.digest)
     if (fetched !== undefined) return { value: fetched, outcome: flight.joined ? 'coalesced' : 'miss' }
-    throw new MirrorError('STORAGE_FAILED', `${nameOf(id)} vanished from the store after it was written`, {
-      operation: 'open',
-    })
+    throw vanished(nameOf(id))
   }
 
   /**
@@ -115,14 +115,15 @@ export class Archives {
     return this.#flights.run(nameOf(id), () => this.#fetch(id, call.hops))
   }
 
-  /** The pull-through of one archive: evidence, bytes, digest, blob, record. */
+  /** The pull-through of one archive: evidence, bytes, digest, blob, safety, record. */
   async #fetch(id: PackageId, hops: readonly string[]): Promise<ArchiveRecord> {
     const upstream = this.#assertOnline(id)
     const { releases, hashes, log } = this.#parts
     let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
     for (let attempt = 1; ; attempt++) {
       try {
-        const size = (await this.#sizeOfEqualBlob(evidence)) ?? (await this.#download(id, evidence, { upstream, hops }))
+        const size =
+          (await this.#findEqualBlob(id, evidence)) ?? (await this.#download(id, evidence, { upstream, hops }))
         const record = await this.#record(id, evidence, size)
         if (record !== undefined) {
           hashes.ensure(evidence.digest, evidence.statedHashes, nameOf(id))
@@ -138,9 +139,10 @@ export class Archives {
     }
   }
 
-  /** Equal bytes are one blob, whichever origin they came from. */
-  async #sizeOfEqualBlob({ digest }: ReleasePlatform): Promise<number | undefined> {
-    await using blob = await this.#parts.blobs.open(digest)
+  /** Its size. Equal bytes are one blob, whichever origin they came from; but each is let in by its own evidence. */
+  async #findEqualBlob(id: PackageId, evidence: ReleasePlatform): Promise<number | undefined> {
+    await using blob = await this.#parts.blobs.open(evidence.digest)
+    if (blob !== undefined) await assertSafe(nameOf(id), evidence, this.#parts)
     return blob?.size
   }
 
@@ -159,13 +161,25 @@ export class Archives {
         if (piece.kind === 'restart') await incoming.restart()
         else await incoming.append(piece.bytes)
       }
-      assertDigest(id, evidence, incoming.digest())
-      const { size } = await incoming.commit()
-      observer.archiveCached(size)
-      return size
+      assertDigest(nameOf(id), evidence, incoming.digest())
+      return await this.#keep(id, evidence, incoming)
     } finally {
       observer.downloading(-1)
     }
+  }
+
+  /** What is refused goes again, unless the same bytes came in by other evidence meanwhile. */
+  async #keep(id: PackageId, evidence: ReleasePlatform, incoming: IncomingBlob): Promise<number> {
+    const { blobs } = this.#parts
+    const held = await blobs.stat(evidence.digest)
+    const { size } = await incoming.commit()
+    try {
+      await assertSafe(nameOf(id), evidence, this.#parts)
+    } catch (error) {
+      if (held === undefined) await blobs.delete(evidence.digest)
+      throw error
+    }
+    return size
   }
 
   /** Pin first, record last. Undefined if meanwhile the release names another digest. */
@@ -198,16 +212,6 @@ export class Archives {
       },
     })
   }
-}
-
-function assertDigest(id: PackageId, evidence: ReleasePlatform, actual: string): void {
-  if (actual === evidence.digest) return
-  const upstreamUrl = redactUrl(evidence.archiveUrl)
-  throw new MirrorError(
-    'CHECKSUM_MISMATCH',
-    `${nameOf(id)}: the archive at ${upstreamUrl} has SHA-256 ${actual}, but ${evidence.digest} is published; refused`,
-    { filename: evidence.filename, expected: evidence.digest, actual, upstreamUrl },
-  )
 }
 
 /** Wrong bytes or a dead link: a newer document may name better ones. */

@@ -9,6 +9,4 @@ export interface MirrorObserver {
   releaseChanged(): void
   /** A download of an archive began (1) or ended (-1). */
   downloading(change: 1 | -1): void
-  /** A new archive is held. */
-  archiveCached(bytes: number): void
 }

@@ -234,17 +234,22 @@ export class Releases {
   #report(release: string, authenticated: AuthenticatedRelease): void {
     const { observer, log } = this.#parts
     for (const { authentication } of authenticated.packages) observer.judged(authentication.rule)
-    for (const { error, platform } of authenticated.refused) {
-      observer.judged(error.code)
-      log.warn({ release, platform: formatPlatform(platform), err: error }, 'refused a platform of a release')
-    }
-    for (const { platform, error } of authenticated.unanswered) {
-      log.warn({ release, platform: formatPlatform(platform), err: error }, 'no answer for a platform of a release')
-    }
-    for (const { platform, detail } of authenticated.absent) {
+    const { refused, unanswered, absent } = authenticated
+    for (const { error } of refused) observer.judged(error.code)
+    this.#tell(release, refused, 'refused platforms of a release')
+    this.#tell(release, unanswered, 'no answer for platforms of a release')
+    for (const { platform, detail } of absent) {
       log.info({ release, platform: formatPlatform(platform), detail }, 'the origin does not publish a listed platform')
     }
     for (const note of authenticated.notes) log[note.level]({ release }, note.text)
+  }
+
+  /** One line for all platforms that have the same trouble: they mostly do. */
+  #tell(release: string, troubles: readonly { platform: Platform; error: MirrorError }[], text: string): void {
+    for (const [code, alike] of Map.groupBy(troubles, ({ error }) => error.code)) {
+      const platforms = alike.map(({ platform }) => formatPlatform(platform)).join(' ')
+      this.#parts.log.warn({ release, platforms, code, err: alike[0]?.error }, text)
+    }
   }
 
   async #adopt(address: ProviderAddress, listed: ListedVersion, authenticated: AuthenticatedRelease): Promise<Check> {

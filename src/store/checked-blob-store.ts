@@ -17,6 +17,8 @@ export interface CheckedBlobStoreOptions {
   readonly now: () => number
   /** Called after a damaged blob was set aside. */
   readonly onDamaged: (digest: string) => void
+  /** Called with the bytes that a new blob added, or that a removed one gave back (negative). */
+  readonly onSizeChange?: (bytes: number) => void
 }
 
 interface Check {
@@ -84,13 +86,11 @@ export class CheckedBlobStore implements BlobStore {
   }
 
   async setAside(digest: string): Promise<void> {
-    this.#checks.delete(digest)
-    await this.#inner.setAside(digest)
+    await this.#remove(digest, () => this.#inner.setAside(digest))
   }
 
   async delete(digest: string): Promise<void> {
-    this.#checks.delete(digest)
-    await this.#inner.delete(digest)
+    await this.#remove(digest, () => this.#inner.delete(digest))
   }
 
   list(): AsyncIterable<BlobStat> {
@@ -101,8 +101,18 @@ export class CheckedBlobStore implements BlobStore {
   async #commit(digest: string, commit: () => Promise<BlobStat>): Promise<BlobStat> {
     const before = await this.#inner.stat(digest)
     const stat = await commit()
-    if (before?.fingerprint !== stat.fingerprint) this.#remember(stat)
+    if (before?.fingerprint !== stat.fingerprint) {
+      this.#remember(stat)
+      this.#options.onSizeChange?.(stat.size - (before?.size ?? 0))
+    }
     return stat
+  }
+
+  async #remove(digest: string, remove: () => Promise<void>): Promise<void> {
+    const before = await this.#inner.stat(digest)
+    this.#checks.delete(digest)
+    await remove()
+    if (before !== undefined) this.#options.onSizeChange?.(-before.size)
   }
 
   async #findSound(digest: string): Promise<BlobStat | undefined> {

@@ -63,7 +63,7 @@ export class Discovery {
   #loading: Promise<void> | undefined
   #remembered: Remembered | undefined
   #refresh: Refresh | undefined
-  #nextTryAt = 0
+  #failedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: DiscoveryOptions) {
     this.#options = options
@@ -85,7 +85,7 @@ export class Discovery {
       await this.#loading
     }
     const url = this.#findUsable(service)
-    if (url !== undefined && (this.#isFresh() || this.#options.now() < this.#nextTryAt)) return { url }
+    if (url !== undefined && (this.#isFresh() || this.#hasJustFailed())) return { url }
 
     const refresh = this.#ensureRefresh(request.hops)
     if (url === undefined) return this.#getFrom(await this.#wait(refresh, request.signal), service)
@@ -102,6 +102,11 @@ export class Discovery {
     if (this.#remembered === undefined) return false
     const ageMs = this.#options.now() - this.#remembered.fetchedAt
     return ageMs >= 0 && ageMs < this.#options.freshForMs
+  }
+
+  #hasJustFailed(): boolean {
+    const ageMs = this.#options.now() - this.#failedAt
+    return ageMs >= 0 && ageMs < RETRY_AFTER_MS
   }
 
   #getFrom({ document }: Remembered, service: ServiceName): { url: URL } {
@@ -150,7 +155,7 @@ export class Discovery {
 
   #noteFailure(error: unknown): void {
     if (this.#remembered === undefined) return
-    this.#nextTryAt = this.#options.now() + RETRY_AFTER_MS
+    this.#failedAt = this.#options.now()
     this.#options.log.warn(
       { hostname: this.#options.hostname, ...describe(error) },
       'service discovery failed; the remembered document stays in use',

@@ -145,7 +145,13 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
+/** OpenSSL puts its own file names around the reason, and Node advice that is not for our users behind it. */
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
-  return message === '' ? codeOf(error) || 'unknown failure' : message
+  if (codeOf(error) === 'ERR_SSL_PACKET_LENGTH_TOO_LONG' || codeOf(error) === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+    return 'it does not speak TLS; for plain http set allowHttp and services of the origin'
+  }
+  const [, openSslReason] = /^[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/.exec(message) ?? []
+  const text = openSslReason ?? message.replace(/; if the root CA is installed locally.*$/s, '')
+  return text === '' ? codeOf(error) || 'unknown failure' : text
 }

@@ -1,6 +1,8 @@
 import { redactUrl } from '../errors.ts'
 
 const MAX_LENGTH = 200
+/** A scheme begins a word: trying each letter of a long word as its start takes time quadratic in the length. */
+const URLS = /(?<![a-z])[a-z]+:\/\/[^\s"'<>]+/gi
 
 /**
  * What an upstream says in the body of an error: the message of a JSON document as registries and object stores write
@@ -11,7 +13,7 @@ export function findOriginText(body: Buffer, format: 'json' | 'text'): string | 
   const text = body.toString('utf8')
   const line = (format === 'json' ? findMessage(text) : text)
     .replaceAll(/[\p{C}\s]+/gu, ' ')
-    .replaceAll(/[a-z]+:\/\/[^\s"'<>]+/gi, (url) => redactUrl(url))
+    .replaceAll(URLS, (url) => redactUrl(url))
     .trim()
   return line === '' ? undefined : line.slice(0, MAX_LENGTH)
 }

@@ -8,6 +8,7 @@ const defaultPauseMs = 5_000
 const maxPauseMs = 300_000
 
 interface Pause {
+  readonly sinceMs: number
   readonly untilMs: number
   readonly status: number
 }
@@ -29,7 +30,9 @@ export class RateLimits {
     const authority = authorityOf(url)
     const pause = this.#pauses.get(authority)
     if (pause === undefined) return
-    if (pause.untilMs > this.#now()) throw limited(url, pause.status, pause.untilMs - this.#now())
+    const now = this.#now()
+    // A clock that was set back must not make minutes into hours.
+    if (pause.sinceMs <= now && now < pause.untilMs) throw limited(url, pause.status, pause.untilMs - now)
     this.#pauses.delete(authority)
   }
 
@@ -42,7 +45,8 @@ export class RateLimits {
     const exhausted = status === 403 && findHeader(answer, 'x-ratelimit-remaining') === '0'
     if (status !== 429 && !exhausted) return undefined
     const pauseMs = Math.min(this.#askedPauseMs(answer) || defaultPauseMs, maxPauseMs)
-    this.#pauses.set(authorityOf(url), { untilMs: this.#now() + pauseMs, status })
+    const sinceMs = this.#now()
+    this.#pauses.set(authorityOf(url), { sinceMs, untilMs: sinceMs + pauseMs, status })
     return limited(url, status, pauseMs)
   }
 

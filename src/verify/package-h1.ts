@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { crc32, createInflateRaw } from 'node:zlib'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
 import { type PackageHash, parsePackageHash } from '../protocol/package-hash.ts'
+import { hasHiddenEntries } from './hidden-entries.ts'
 
 /** How much one zip may cost. */
 export interface ZipLimits {
@@ -15,7 +16,7 @@ export interface ZipLimits {
 }
 
 /** Far above every known provider. */
-export const defaultZipLimits: ZipLimits = { maxEntries: 10_000, maxNameBytes: 4_000_000, maxBytes: 8_000_000_000 }
+export const defaultZipLimits: ZipLimits = { maxEntries: 100_000, maxNameBytes: 16_000_000, maxBytes: 8_000_000_000 }
 
 /** The `h1:` hashes of a zip; none, and a reason for the log, if they could not be had. */
 export interface PackageHashes {
@@ -36,8 +37,8 @@ const DEFLATED = 8
  * files only (what it writes to the lock file).
  *
  * Never throws: a zip that we refuse or cannot read has no `h1:` and stays served by its SHA-256. Stricter than the
- * clients on encrypted and duplicate entries; as strict on CRC-32, sizes and newlines in names. Memory does not grow
- * with the archive. The work is heavy: call it through `PackageHasher`.
+ * clients on encrypted, duplicate and uncounted entries and on paths that are not clean; as strict on CRC-32, sizes and
+ * newlines in names. Memory does not grow with the archive. The work is heavy: call it through `PackageHasher`.
  */
 export async function hashPackageZip(path: string, limits: ZipLimits = defaultZipLimits): Promise<PackageHashes> {
   try {
@@ -70,6 +71,7 @@ async function readContents(path: string, limits: ZipLimits): Promise<Contents> 
       if (contents.has(name)) throw new Error(`duplicate entry ${quote(name)}`)
       contents.set(name, { sha256: await hashEntry(zip, entry, name), isDirectory: name.endsWith('/') })
     }
+    if (await hasHiddenEntries(zip, path)) throw new Error('more entries than it states')
     return contents
   } finally {
     zip.close()
@@ -78,6 +80,8 @@ async function readContents(path: string, limits: ZipLimits): Promise<Contents> 
 
 async function hashEntry(zip: ZipFile, entry: Entry, name: string): Promise<string> {
   if (name.includes('\n')) throw new Error(`newline in the name ${quote(name)}`)
+  // Unpacked it has another name, and the package another h1.
+  if (!isClean(name)) throw new Error(`the path ${quote(name)} is not clean`)
   if (entry.isEncrypted()) throw new Error(`encrypted entry ${quote(name)}`)
   if (name.endsWith('/') && entry.uncompressedSize > 0) throw new Error(`directory with contents ${quote(name)}`)
   const hash = createHash('sha256')
@@ -108,6 +112,11 @@ async function readEntry(zip: ZipFile, entry: Entry, onChunk: (chunk: Buffer) =>
   }
   raw.destroy()
   throw new Error(`unsupported compression method ${entry.compressionMethod}`)
+}
+
+function isClean(name: string): boolean {
+  const path = name.endsWith('/') ? name.slice(0, -1) : name
+  return path.split('/').every((part) => part !== '' && part !== '.')
 }
 
 /** Latin-1 text sorts by code unit as its bytes do, which is Go's order. */

@@ -1,36 +1,34 @@
-import { type Entry, openPromise } from 'yauzl'
+import { type Entry, openPromise, type ZipFile } from 'yauzl'
+import { hasHiddenEntries } from './hidden-entries.ts'
 
 /** Far above every known provider. */
 const MAX_ENTRIES = 100_000
+const MAX_NAME_BYTES = 16_000_000
 const MAX_UNPACKED_BYTES = 16_000_000_000
-/** Deflate cannot do better than about 1030 to 1; a zip that claims more lies about its sizes. */
-const MAX_RATIO = 1_100
-const ENCRYPTED_FLAG = 1
+/** Programs shrink to a fifth. Up to a billion bytes fill no disk, however small they were packed. */
+const MAX_RATIO = 100
+const HARMLESS_BYTES = 1_000_000_000
+
+const MADE_ON_UNIX = [3, 19]
+const FILE_TYPE = 0o170000
+const REGULAR = 0o100000
+const DIRECTORY = 0o040000
 
 /**
  * Why the zip at `path` must not reach a client on the word of a checksum alone: it is no zip, or unpacking it could
- * write outside its folder or fill a disk. Undefined if nothing speaks against it. Reads the central directory only,
- * whatever the size of the archive; never throws for a bad zip.
+ * write outside its folder, make links, overwrite itself or fill a disk. Undefined if nothing speaks against it. Reads
+ * the central directory only, as the clients do, whatever the size of the archive; never throws for a bad zip.
  *
  * Signed archives are not asked: their publisher vouches for them, and clients check them again.
  */
 export async function findUnsafety(path: string): Promise<string | undefined> {
   try {
-    const zip = await openPromise(path, { decodeStrings: false, strictFileNames: true })
+    // Undecoded: clients unpack to the raw bytes of a name.
+    const zip = await openPromise(path, { decodeStrings: false })
     try {
-      if (zip.entryCount > MAX_ENTRIES) return `it has more than ${MAX_ENTRIES} entries`
-      const names = new Set<string>()
-      let unpackedBytes = 0
-      for await (const entry of zip.eachEntry()) {
-        const name = entry.fileNameRaw.toString('latin1')
-        if (names.has(name)) return `two entries have the name ${quote(name)}`
-        names.add(name)
-        unpackedBytes += entry.uncompressedSize
-        if (unpackedBytes > MAX_UNPACKED_BYTES) return `it unpacks to more than ${MAX_UNPACKED_BYTES} bytes`
-        const reason = findUnsafeEntry(entry, name)
-        if (reason !== undefined) return `${reason}: ${quote(name)}`
-      }
-      return names.size === 0 ? 'it is empty' : undefined
+      const reason = await findUnsafeContents(zip)
+      if (reason !== undefined) return reason
+      return (await hasHiddenEntries(zip, path)) ? 'it has more entries than it states' : undefined
     } finally {
       zip.close()
     }
@@ -39,22 +37,44 @@ export async function findUnsafety(path: string): Promise<string | undefined> {
   }
 }
 
-function findUnsafeEntry(entry: Entry, name: string): string | undefined {
-  if (/^[/\\]|^[A-Za-z]:/.test(name)) return 'an entry has an absolute path'
-  if (/[\\\0-\x1f]/.test(name)) return 'the name of an entry has backslashes or control characters'
-  if (name.split('/').includes('..')) return 'an entry leaves the folder'
-  if ((entry.generalPurposeBitFlag & ENCRYPTED_FLAG) !== 0) return 'an entry is encrypted'
-  if (isSymbolicLink(entry)) return 'an entry is a symbolic link'
-  if (entry.uncompressedSize > MAX_RATIO * Math.max(1_000, entry.compressedSize)) return 'an entry unpacks to far too much'
+async function findUnsafeContents(zip: ZipFile): Promise<string | undefined> {
+  if (zip.entryCount === 0) return 'it is empty'
+  if (zip.entryCount > MAX_ENTRIES) return `it has more than ${MAX_ENTRIES} entries`
+  const names = new Set<string>()
+  let nameBytes = 0
+  let packedBytes = 0
+  let unpackedBytes = 0
+  for await (const entry of zip.eachEntry()) {
+    const name = entry.fileNameRaw.toString('latin1')
+    const reason = names.has(name) ? 'two entries have one name' : findUnsafeEntry(entry, name)
+    if (reason !== undefined) return `${reason}: ${JSON.stringify(name.slice(0, 100))}`
+    names.add(name)
+    nameBytes += name.length
+    packedBytes += entry.compressedSize
+    unpackedBytes += entry.uncompressedSize
+    if (nameBytes > MAX_NAME_BYTES) return `it has names of more than ${MAX_NAME_BYTES} bytes`
+    // Entries that share their bytes unpack to far more than a file of this size can hold.
+    if (packedBytes > zip.fileSize) return 'its entries overlap'
+  }
+  if (unpackedBytes > MAX_UNPACKED_BYTES) return `it unpacks to more than ${MAX_UNPACKED_BYTES} bytes`
+  if (unpackedBytes > Math.max(HARMLESS_BYTES, MAX_RATIO * zip.fileSize)) {
+    return `it unpacks to more than ${MAX_RATIO} times its size`
+  }
   return undefined
 }
 
-/** The upper half of the external attributes is the Unix mode, where a Unix system made the entry. */
-function isSymbolicLink({ versionMadeBy, externalFileAttributes }: Entry): boolean {
-  const madeOnUnix = versionMadeBy >> 8 === 3
-  return madeOnUnix && ((externalFileAttributes >>> 16) & 0o170000) === 0o120000
+function findUnsafeEntry(entry: Entry, name: string): string | undefined {
+  if (/^\/|^[A-Za-z]:/.test(name)) return 'an entry has an absolute path'
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (/[\\\x00-\x1f\x7f]/.test(name)) return 'the name of an entry has backslashes or control characters'
+  if (name === '' || name.split('/').includes('..')) return 'an entry leaves the folder'
+  if (entry.isEncrypted()) return 'an entry is encrypted'
+  if (isSpecialFile(entry)) return 'an entry is a link or a special file'
+  return undefined
 }
 
-function quote(name: string): string {
-  return JSON.stringify(name.slice(0, 100))
+/** The upper half of the external attributes is the Unix mode, where Unix or macOS made the entry. */
+function isSpecialFile({ versionMadeBy, externalFileAttributes }: Entry): boolean {
+  const type = (externalFileAttributes >>> 16) & FILE_TYPE
+  return MADE_ON_UNIX.includes(versionMadeBy >> 8) && ![0, REGULAR, DIRECTORY].includes(type)
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseSize, parseTime } from '../../src/config/units.ts'
+import { cpuMs } from '../protocol/only-mirror-errors.ts'
 
 test('GB are powers of 1000 and GiB are powers of 1024', () => {
   expect(parseSize('20GB')).toBe(20_000_000_000)
@@ -33,4 +34,23 @@ test('any text gives a safe whole number or nothing', () => {
       },
     ),
   )
+})
+
+test('parsing is the inverse of printing a whole number with any unit', () => {
+  const sizes = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, kiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
+  const times = { ms: 1, s: 1e3, m: 60_000, h: 3_600_000, d: 86_400_000 }
+  fc.assert(
+    fc.property(fc.nat(8_000), fc.constantFrom('', ' '), (number, blank) => {
+      for (const [unit, bytes] of Object.entries(sizes)) {
+        expect(parseSize(`${number}${blank}${unit}`)).toBe(number * bytes)
+      }
+      for (const [unit, ms] of Object.entries(times)) expect(parseTime(`${number}${blank}${unit}`)).toBe(number * ms)
+    }),
+  )
+})
+
+test('a megabyte takes no longer', () => {
+  for (const text of ['1'.repeat(1e6), `1.${'1'.repeat(1e6)}x`, `1${' '.repeat(1e6)}`, '1.'.repeat(5e5)]) {
+    expect(cpuMs(() => [parseSize(text), parseTime(text)])).toBeLessThan(2000)
+  }
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findHostility } from '../../src/http/hostile-target.ts'
+import { cpuMs } from '../protocol/only-mirror-errors.ts'
 
 const piece = fc.oneof(
   fc.constantFrom('/', '.', '..', '%', '%2e', '%2E%2e', '%2f', '%00', '%5c', '\\', '?', '#', '%zz', '%ff', 'a', '+'),
@@ -22,6 +23,12 @@ it('whatever the target, nothing is thrown, and what is let in decodes to plain 
     }),
     { numRuns: 2_000 },
   )
+})
+
+it('a megabyte takes no longer', () => {
+  for (const text of ['/', '%', '/..', '%2e', '?', 'a']) {
+    expect(cpuMs(() => findHostility(`/${text.repeat(1e6 / text.length)}`))).toBeLessThan(2_000)
+  }
 })
 
 it('the reason never repeats the target', () => {

@@ -102,6 +102,7 @@ describe('one line for every request', () => {
       time: expect.any(String),
       msg: 'request',
       requestId: expect.stringMatching(UUID),
+      client: expect.stringMatching(/127\.0\.0\.1$/),
       method: 'GET',
       route: '/fine/:name',
       provider: 'acme/widget',

@@ -1,4 +1,5 @@
 import { createLog, type Log } from '../../src/log.ts'
+import type { FindUnsafety } from '../../src/mirror/archive-check.ts'
 import { Archives } from '../../src/mirror/archives.ts'
 import type { Call } from '../../src/mirror/call.ts'
 import { Catalogue } from '../../src/mirror/catalogue.ts'
@@ -66,6 +67,8 @@ export interface PartsOptions {
   readonly signatures?: 'required' | 'whenListed'
   readonly freshness?: Partial<Freshness>
   readonly hasher?: Hasher
+  /** Default: nothing is unsafe, although no archive of a test is a zip. */
+  readonly findUnsafety?: FindUnsafety
   readonly upstream?: ScriptedUpstream
   /** Default: `upstream` for every host. Undefined: sealed. */
   readonly upstreamFor?: (hostname: string) => ProviderUpstream | undefined
@@ -86,7 +89,7 @@ export interface TestParts {
   readonly shutdown: AbortController
   readonly log: Log
   readonly lines: Record<string, unknown>[]
-  /** `judged RULE`, `changed`, `downloading 1`, `cached BYTES`. */
+  /** `judged RULE`, `changed`, `downloading 1`. */
   readonly observed: string[]
 }
 
@@ -112,7 +115,6 @@ export function createParts(options: PartsOptions = {}): TestParts {
     judged: (verdict) => observed.push(`judged ${verdict}`),
     releaseChanged: () => observed.push('changed'),
     downloading: (change) => observed.push(`downloading ${change}`),
-    archiveCached: (bytes) => observed.push(`cached ${bytes}`),
   }
   const catalogue = new Catalogue(records, log)
   const cache = options.cache ?? new MemoryMetadataCache()
@@ -124,7 +126,12 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const rulesFor = () => ({ signatures, expiredKeys: 'accept' as const })
   const releases = new Releases({ ...common, versions, rulesFor, freshness: times })
   const hashes = new PackageHashes({ records, blobs, hasher: options.hasher ?? fakeHasher(), log })
-  const archives = new Archives({ ...common, releases, hashes })
+  const archives = new Archives({
+    ...common,
+    releases,
+    hashes,
+    findUnsafety: options.findUnsafety ?? (async () => undefined),
+  })
   const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, upstreamFor })
   return {
     ...{ upstream, clock, records, blobs, catalogue, versions, releases, archives, hashes, mirror },

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isMirrorError } from '../../src/errors.ts'
 import { displayHostname, parseHostname, splitHostname } from '../../src/protocol/hostname.ts'
-import { elapsedMs, outcome, thrownBy } from './only-mirror-errors.ts'
+import { cpuMs, outcome, thrownBy } from './only-mirror-errors.ts'
 
 const CANONICAL = /^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d+)?$/
 
@@ -180,7 +180,7 @@ describe('parseHostname', () => {
       '@'.repeat(1e6),
       `xn--${'9'.repeat(1e6)}`,
     ]) {
-      expect(elapsedMs(() => thrownBy(() => parseHostname(text)))).toBeLessThan(2000)
+      expect(cpuMs(() => thrownBy(() => parseHostname(text)))).toBeLessThan(2000)
     }
   })
 })

@@ -6,7 +6,7 @@ import {
   parseProviderAddress,
   parseProviderAddressText,
 } from '../../src/protocol/provider-address.ts'
-import { elapsedMs, outcome, thrownBy } from './only-mirror-errors.ts'
+import { cpuMs, outcome, thrownBy } from './only-mirror-errors.ts'
 
 const HOST = 'registry.terraform.io'
 
@@ -141,7 +141,7 @@ describe('parseProviderAddressText', () => {
       `a/b/${'-'.repeat(1e6)}`,
       `${'a'.repeat(1e6)}/b/c`,
     ]) {
-      expect(elapsedMs(() => thrownBy(() => parseProviderAddressText(text)))).toBeLessThan(2000)
+      expect(cpuMs(() => thrownBy(() => parseProviderAddressText(text)))).toBeLessThan(2000)
     }
   })
 })

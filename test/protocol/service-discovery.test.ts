@@ -4,7 +4,7 @@ import { isMirrorError } from '../../src/errors.ts'
 import { parseHostname } from '../../src/protocol/hostname.ts'
 import { isJsonObject } from '../../src/protocol/json.ts'
 import { DiscoveryDocument, findService, parseDiscoveryDocument } from '../../src/protocol/service-discovery.ts'
-import { elapsedMs, outcome, thrownBy } from './only-mirror-errors.ts'
+import { cpuMs, outcome, thrownBy } from './only-mirror-errors.ts'
 import { describeVectors, readJsonVector, readVector } from './vectors.ts'
 
 const hostname = parseHostname('reg.example.test')
@@ -101,6 +101,17 @@ describe('parseDiscoveryDocument', () => {
     expect(thrownBy(() => findService(remembered, 'modules.v1')).code).toBe('UPSTREAM_INVALID')
   })
 
+  it('reads what it has read once more, and finds the same services', () => {
+    const reference = fc.oneof(fc.webUrl(), fc.webPath(), fc.constantFrom('../x', 'y/', 'ftp://x/', '', '//h.test'))
+    const name = fc.constantFrom('providers.v1', 'modules.v1', 'login.v1')
+    fc.assert(
+      fc.property(fc.dictionary(name, reference), (services) => {
+        const document = parseText(JSON.stringify(services))
+        expect(parseText(JSON.stringify(document.services)).services).toEqual(document.services)
+      }),
+    )
+  })
+
   it('reads a configured service by the same rules', () => {
     const configured = {
       url: 'https://reg.example.test/.well-known/terraform.json',
@@ -137,7 +148,7 @@ describe('parseDiscoveryDocument', () => {
   it('takes no longer for a megabyte', () => {
     const texts = ['['.repeat(1e6), `{"providers.v1":"${'../'.repeat(3e5)}"}`, `{"providers.v1":"${' '.repeat(1e6)}x"}`]
     for (const text of texts) {
-      expect(elapsedMs(() => outcome(() => findService(parseText(text), 'providers.v1')))).toBeLessThan(2000)
+      expect(cpuMs(() => outcome(() => findService(parseText(text), 'providers.v1')))).toBeLessThan(2000)
     }
   })
 })

@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseRetryAfter } from '../../src/upstream/backoff.ts'
+import { cpuMs } from '../protocol/only-mirror-errors.ts'
 import { archiveRequest, documentRequest, failureOf, origin, startClient, startServer } from './origin-fixture.ts'
 
 const url = `https://${origin}/doc`
@@ -86,4 +88,25 @@ test('Retry-After is read as seconds and in all three date formats of HTTP', () 
   expect(parseRetryAfter('Sun Nov  6 08:49:37 1994', now)).toBe(30_000)
   expect(parseRetryAfter('Sun, 06 Nov 1994 08:00:00 GMT', now)).toBe(0)
   for (const text of [undefined, '', '-1', '1.5', 'soon']) expect(parseRetryAfter(text, now)).toBeUndefined()
+})
+
+test('Retry-After says what was printed; other text, however long, says nothing and throws nothing', () => {
+  const now = Date.UTC(2026, 0, 1)
+  const second = fc.integer({ min: 0, max: 4_000_000_000 })
+  fc.assert(
+    fc.property(second, fc.string(), (seconds, text) => {
+      expect(parseRetryAfter(String(seconds), now)).toBe(seconds * 1_000)
+      const date = new Date(seconds * 1_000).toUTCString()
+      expect(parseRetryAfter(date, now)).toBe(Math.max(0, seconds * 1_000 - now))
+      expect(parseRetryAfter(`Sun, ${text}`, now) ?? 0).toBeGreaterThanOrEqual(0)
+    }),
+  )
+  for (const long of [
+    '1'.repeat(1e6),
+    `Sun, ${'1'.repeat(1e6)}`,
+    `Sun, ${'('.repeat(1e6)}`,
+    `Sun, ${'a '.repeat(5e5)}`,
+  ]) {
+    expect(cpuMs(() => parseRetryAfter(long, now))).toBeLessThan(2_000)
+  }
 })

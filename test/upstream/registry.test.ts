@@ -100,7 +100,7 @@ describe('versions', () => {
     client.on(LIST, { mediaType: '', body: { versions: [{ version: '1.0.0' }] } })
     const { versions } = await upstream.versions(ADDRESS, request())
     expect(versions.map(({ version }) => version)).toEqual(['1.0.0'])
-    const expected = { trusted: true, maxBytes: 16_000_000, hops: ['mirror-a', 'mirror-b'] }
+    const expected = { trusted: true, maxBytes: 5_000_000, hops: ['mirror-a', 'mirror-b'] }
     expect(client.requests).toMatchObject([expected])
     expect(String(client.requests[0]?.url)).toBe(LIST)
   })

@@ -123,6 +123,7 @@ describe('PackageHasher', () => {
     await symlink(fileURLToPath(new URL('node_modules', root)), join(folder.path, 'node_modules'))
     for (const name of [
       'verify/h1-worker',
+      'verify/hidden-entries',
       'verify/package-h1',
       'verify/package-h1-worker',
       'protocol/package-hash',

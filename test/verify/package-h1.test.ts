@@ -36,7 +36,7 @@ function h1(list: readonly Entry[]): string {
 
 async function hash(zip: Buffer, limits?: Parameters<typeof hashPackageZip>[1]): Promise<PackageHashes> {
   await using folder = await openFolder()
-  return hashPackageZip(await folder.write('package.zip', zip), limits)
+  return await hashPackageZip(await folder.write('package.zip', zip), limits)
 }
 
 const crc = Buffer.alloc(4)

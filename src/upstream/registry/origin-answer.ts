@@ -38,5 +38,5 @@ export function statusError(answer: DocumentAnswer, what: string): MirrorError<'
 }
 
 function hint(status: number): string {
-  return status === 401 || status === 403 ? '; check the token of this origin' : ''
+  return status === 401 || status === 403 ? '; set or check the token of this origin' : ''
 }

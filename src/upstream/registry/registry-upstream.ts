@@ -19,7 +19,7 @@ export interface RegistryUpstreamOptions {
   readonly maxArchiveBytes: number
 }
 
-const MAX_VERSIONS_BYTES = 16_000_000
+const MAX_VERSIONS_BYTES = 5_000_000
 
 /** An origin that speaks the provider registry protocol (client-contract C). */
 export class RegistryUpstream implements ProviderUpstream {
@@ -40,7 +40,8 @@ export class RegistryUpstream implements ProviderUpstream {
     })
     const upstreamUrl = redactUrl(answer.url)
     if (answer.status === 404) throw this.#notFound(address, upstreamUrl)
-    if (answer.status !== 200) throw statusError(answer, `list of versions of ${formatProviderAddress(address)}`)
+    if (answer.status !== 200)
+      throw statusError(answer, `the list of versions of ${formatProviderAddress(address)} was answered with status`)
     return parseProviderVersions(parseJsonAnswer(answer), { host: answer.url.host, upstreamUrl })
   }
 

@@ -110,7 +110,8 @@ class ReleaseFetch {
         trusted: true,
       })
       if (answer.status === 404) return absent(platform, answer)
-      if (answer.status !== 200) throw statusError(answer, `download document of ${formatPlatform(platform)}`)
+      if (answer.status !== 200)
+        throw statusError(answer, `the download document of ${formatPlatform(platform)} was answered with status`)
       return parseDownloadDocument(parseJsonAnswer(answer), { documentUrl: answer.url.href, platform })
     } catch (error) {
       return { kind: 'failed', platform, error: this.#toMirrorError(error, url) }
