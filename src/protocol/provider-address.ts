@@ -8,7 +8,7 @@ export interface ProviderAddress {
   readonly type: string
 }
 
-const MAX_PART_LENGTH = 63
+const MAX_PART_LENGTH = 128
 /** Letters and digits of any script, with single dashes or underscores between them. */
 const PART = /^[\p{L}\p{Nd}][\p{L}\p{M}\p{Nd}_-]*$/u
 /** The namespace of addresses from before Terraform 0.13. */
@@ -17,7 +17,7 @@ const LEGACY_NAMESPACE = '-'
 /**
  * Parses the three parts of an address, percent-decoded, in any letter case. Namespace and type follow terraform's
  * `ParseProviderPart`: letters, digits and dashes of any script, no dash first, last or doubled; and underscores, which
- * Terraform 1.16 began to allow. At most 63 characters.
+ * Terraform 1.16 began to allow. At most 128 characters: real clients take more than the 63 of a host label.
  * @throws MirrorError `HOSTILE_INPUT` (also for every bad host), `INVALID_ADDRESS`
  */
 export function parseProviderAddress(parts: { hostname: string; namespace: string; type: string }): ProviderAddress {

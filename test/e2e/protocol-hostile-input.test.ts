@@ -71,7 +71,7 @@ describe('hostile bytes are 400 on every route, and nobody is asked', () => {
     ['a half encoded dot segment', '.%2E'],
     ['an encoded slash', 'wid%2Fget'],
     ['an encoded backslash', 'wid%5cget'],
-    ['more than 63 characters', 'w'.repeat(64)],
+    ['more than 128 characters', 'w'.repeat(129)],
     ['broken percent encoding', 'wid%zzget'],
     ['overlong UTF-8 of a dot', '%C0%AE'],
   ]
