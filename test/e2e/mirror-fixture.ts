@@ -16,6 +16,9 @@ import type { TestOrigin } from '../origin/origin.ts'
 /** What a mirror needs to know of an origin. */
 export type MirroredOrigin = Pick<TestOrigin, 'hosts' | 'address' | 'caPem'>
 
+/** For processes of the mirror: nothing of the outer environment, and code that is compiled once for all of them. */
+export const PROCESS_ENV = { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'terramirror-test-cache') }
+
 /** How to set a mirror up. */
 export interface MirrorOptions<Origin extends MirroredOrigin = TestOrigin> {
   /** Every host of this origin becomes an allowed origin that is reached at its address. */
@@ -243,7 +246,7 @@ class ProcessMirror extends MirrorClient implements SpawnedMirror {
     this.stdout = ''
     this.child = spawn(process.execPath, [main, 'serve', '--config', join(this.folder, 'config.yaml')], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env.PATH },
+      env: PROCESS_ENV,
     })
     this.child.stderr?.on('data', (chunk: Buffer) => this.log.push(chunk.toString()))
     const exited = once(this.child, 'exit')

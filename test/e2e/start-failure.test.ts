@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { startOrigin } from '../origin/origin.ts'
-import { spawnMirror } from './mirror-fixture.ts'
+import { PROCESS_ENV, spawnMirror } from './mirror-fixture.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -36,7 +36,7 @@ async function run(args: readonly string[], { uid }: { uid?: number } = {}): Pro
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH },
+    env: PROCESS_ENV,
     timeout: 30_000,
     ...(uid === undefined ? {} : { uid, gid: uid }),
   })
@@ -104,7 +104,7 @@ describe('a data folder that cannot be written ends the start in one line (B77)'
     const child = spawn(process.execPath, [MAIN, 'serve', '--config', join(folder, 'config.yaml')], {
       cwd: folder,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env.PATH },
+      env: PROCESS_ENV,
       uid: 65_532,
       gid: 65_532,
     })
