@@ -8,9 +8,9 @@ import { stringify } from 'yaml'
 import type { TestOrigin } from '../origin/origin.ts'
 import { type Answer, type Ask, Client } from './client.ts'
 import type { DiskFault } from './disk-fault.ts'
+import { LENIENT_HOST } from './edition.ts'
 import type { Order, Usage } from './mirror-process.ts'
 import { beginPeriod, endPeriod, type Period, type Span, touches } from './timeline.ts'
-import { LENIENT_HOST } from './world.ts'
 
 const LOG_LINES = 4_000
 /** How long a process may take to start, and to end when it was told to. */
@@ -105,8 +105,12 @@ export class ChaosMirror implements AsyncDisposable {
     this.#dead = undefined
   }
 
-  /** Stops the process in good order. It must end by itself, with code 0. */
+  /** Stops the process in good order, with a disk that can be read. It must end by itself, with code 0. */
   async stop(): Promise<void> {
+    const trouble = this.#diskTroubles.at(-1)
+    if (trouble?.kind === 'unreadable' && trouble.period.to === Number.POSITIVE_INFINITY) {
+      await this.setDisk({ kind: 'none' })
+    }
     await this.#endWith('stop', async (child) => {
       this.#tell({ order: 'stop', graceMs: 3_000 }).catch(() => undefined)
       const [code] = await this.#within(once(child, 'exit'), child, 'end')
@@ -177,13 +181,15 @@ export class ChaosMirror implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child !== undefined) await this.kill()
+    if (this.#child?.exitCode === null && this.#child.signalCode === null) await this.kill()
+    this.closeClient()
     await rm(this.folder, { recursive: true, force: true })
   }
 
   async #endWith(how: string, end: (child: ChildProcess) => Promise<void>): Promise<void> {
     const child = this.#child
     if (child === undefined) throw new Error(`cannot ${how} a mirror that does not run`)
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('the mirror has ended by itself')
     this.#expectsEnd = true
     this.#dead = await beginPeriod(() => undefined)
     this.#changes.push(this.#dead)

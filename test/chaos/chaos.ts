@@ -1,7 +1,9 @@
+import { Violation } from './answer-format.ts'
 import type { ChaosMirror } from './chaos-mirror.ts'
 import type { Answer, Ask } from './client.ts'
-import { type Judge, type Question, Violation } from './judge.ts'
+import type { Judge } from './judge.ts'
 import type { Knowledge } from './knowledge.ts'
+import { pathOf, type Question } from './question.ts'
 import type { Random } from './random.ts'
 import type { TrueVersion } from './truth.ts'
 import type { World } from './world.ts'
@@ -137,15 +139,6 @@ export function historyOf({ editions, listed }: TrueVersion): string {
       (refusedPlatforms.length > 0 ? ` but ${refusedPlatforms}` : ''),
   )
   return [...lines, `listed ${listed.map(({ from, to }) => `${at(from)}-${at(to)}`)}`].join('\n    ')
-}
-
-/** Path of what a question asks for. */
-export function pathOf({ route, provider, version, platform = '' }: Question): string {
-  const base = `/providers/${provider.name}`
-  const spelled = encodeURIComponent(version?.version ?? '')
-  if (route === 'index') return `${base}/index.json`
-  if (route === 'document') return `${base}/${spelled}.json`
-  return `${base}/${spelled}/${platform}/archive.zip`
 }
 
 function describe({ headers, leaveAfterBytes, leaveAfterMs, pauseMs }: Ask): string {

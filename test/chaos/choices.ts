@@ -1,7 +1,7 @@
 import type { Chaos } from './chaos.ts'
-import type { Question } from './judge.ts'
+import { LENIENT_HOST, type Signing, type Size } from './edition.ts'
+import type { Question } from './question.ts'
 import { TrueProvider, TrueVersion } from './truth.ts'
-import { LENIENT_HOST, type Signing, type Size } from './world.ts'
 
 /** Providers that are published sooner or later. */
 const PROVIDERS = [

@@ -1,6 +1,6 @@
 import type { Chaos } from './chaos.ts'
 import { chooseFrom, choosePlatform, choosePublished, chooseQuestion } from './choices.ts'
-import type { Question } from './judge.ts'
+import { type Question, scopeOf } from './question.ts'
 import type { Step } from './step.ts'
 
 const BESIDE = 0.35
@@ -55,15 +55,23 @@ async function askConditionally(chaos: Chaos): Promise<void> {
   await chaos.pose(question, { headers: { [header]: `"${digest}"`, ...range } })
 }
 
-/** Many clients want one thing; some of them leave. */
+/** Many clients want one thing; some of them leave. In calm weather the origin is asked for an archive once at most. */
 async function burst(chaos: Chaos, route: Question['route']): Promise<void> {
-  const { random } = chaos
+  const { random, world, mirror } = chaos
   const question = chooseQuestion(chaos, route)
+  const from = performance.now()
+  const before = world.archiveRequests(question)
   const clients = Array.from({ length: random.int(5, 20) }, () => {
     const leaves = random.chance(LEAVE) ? { leaveAfterMs: random.int(0, 120) } : {}
     return chaos.pose(question, leaves)
   })
   await Promise.all(clients)
+  const span = { from, to: performance.now() }
+  const met = mirror.circumstances(span)
+  const alone = world.faultCount === 0 && world.troublesFor(scopeOf(question), span).length === 0
+  const calm = alone && !met.disturbed && !met.unwritable && question.version?.editions.length === 1
+  const count = world.archiveRequests(question) - before
+  if (calm && count > 1) chaos.fail(`the origin was asked ${count} times for one archive`, question)
 }
 
 async function leave(chaos: Chaos): Promise<void> {
@@ -84,7 +92,7 @@ const HOSTILE = [
   '/providers/127.0.0.1/acme/widget/index.json',
   '/providers/registry.example.test/acme/widget/1.0.0%00.json',
   '/providers/registry.example.test/acme/widget/../widget/index.json',
-  `/providers/registry.example.test/${'a'.repeat(70)}/widget/index.json`,
+  `/providers/registry.example.test/${'a'.repeat(200)}/widget/index.json`,
   `/providers/registry.example.test/acme/widget/${'1'.repeat(3_000)}.json`,
   '/providers/registry.example.test/acme/widget/1.0.0/linux_amd64%00/x.zip',
   '/providers/user:pass@registry.example.test/acme/widget/index.json',

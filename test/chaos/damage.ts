@@ -64,6 +64,7 @@ async function damageTrust(chaos: Chaos, version: TrueVersion): Promise<void> {
 async function loseLists(chaos: Chaos): Promise<void> {
   const { mirror, random } = chaos
   chaos.note('damage all lists')
+  chaos.knowledge.loseList()
   const folder = join(mirror.dataDir, 'metadata')
   const how = random.pick(['cut', 'empty', 'delete'] as const)
   for (const shard of await readdir(folder)) {

@@ -32,6 +32,7 @@ export class Knowledge {
   readonly #versions = new Map<TrueVersion, KnownVersion>()
   readonly #trusted = new Map<string, Period[]>()
   readonly #trustLostIn = new Map<string, number>()
+  readonly #lists = new Map<string, number>()
 
   /** Somebody is about to ask for an archive. */
   noteAsked(version: TrueVersion): void {
@@ -73,6 +74,22 @@ export class Knowledge {
   noteDocument(version: TrueVersion, life: number): void {
     const known = this.#of(version)
     if (known.releaseLostIn !== undefined && life > known.releaseLostIn) known.releaseLostIn = undefined
+  }
+
+  /** The list of a provider was shown, and could be written down. */
+  noteList({ name }: TrueProvider): void {
+    if (!this.#lists.has(name)) this.#lists.set(name, performance.now())
+  }
+
+  /** Since when the mirror has a list of the provider that it can serve stale; Infinity if it need not have one. */
+  listedSince({ name }: TrueProvider): number {
+    return this.#lists.get(name) ?? Number.POSITIVE_INFINITY
+  }
+
+  /** The list of one provider may be gone, or of all. */
+  loseList(provider?: TrueProvider): void {
+    if (provider === undefined) this.#lists.clear()
+    else this.#lists.delete(provider.name)
   }
 
   /** True if an archive of the version was ever asked for. */

@@ -25,8 +25,9 @@ export const ORIGIN_STEPS: Readonly<Record<string, Step>> = {
   withdraw: { weight: 12, run: withdraw },
   'withdraw a provider': { weight: 3, run: withdrawProvider },
   'publish again': { weight: 8, run: publishAgain },
-  fault: { weight: 70, storm: true, run: addFault },
-  'end of a fault': { weight: 60, storm: true, run: (chaos) => clearFault(chaos) },
+  'harmless fault': { weight: 50, run: (chaos) => addFault(chaos, (recipe) => recipe.effect === undefined) },
+  fault: { weight: 110, storm: true, run: (chaos) => addFault(chaos, (recipe) => recipe.effect !== undefined) },
+  'end of a fault': { weight: 90, run: (chaos) => clearFault(chaos) },
   'origin stops': { weight: 8, storm: true, run: stopOrigin },
   'origin starts': { weight: 25, storm: true, run: startOrigin },
 }
@@ -106,10 +107,10 @@ async function publishAgain(chaos: Chaos): Promise<void> {
   await chaos.world.publish(version, { ...last, signing: signingOf(last.signed) })
 }
 
-async function addFault(chaos: Chaos): Promise<void> {
+async function addFault(chaos: Chaos, which: (recipe: Recipe) => boolean): Promise<void> {
   const { world, random } = chaos
   if (world.faultCount >= MAX_FAULTS) await world.clearOldestFault()
-  const recipe = pickRecipe(random)
+  const recipe = pickRecipe(random, which)
   const scope = chooseScope(chaos, recipe)
   chaos.note(`fault: ${recipe.name} for ${JSON.stringify(scope)}`)
   await world.addFault(recipe, scope)

@@ -41,6 +41,7 @@ const STEPS: Readonly<Record<string, Step>> = { ...CLIENT_STEPS, ...ORIGIN_STEPS
 /** Calm and stormy stretches take turns. */
 const STRETCH = 100
 const FIRST_PUBLICATIONS = 8
+const STEP_MS = 180_000
 
 /** Drives a mirror and its origin through as many steps as asked, or up to the first violation. */
 export async function run(options: RunOptions): Promise<RunReport> {
@@ -61,11 +62,11 @@ export async function run(options: RunOptions): Promise<RunReport> {
       await calmDown(chaos)
       const kind = chooseKind(chaos, except)
       kinds[kind] = (kinds[kind] ?? 0) + 1
-      await STEPS[kind]?.run(chaos)
+      await within(STEPS[kind]?.run(chaos), kind)
       if (chaos.step % settleEvery === 0 || chaos.step === steps) rests.push(await rest(chaos, rests))
       onProgress?.(chaos.step)
     }
-    await chaos.drain()
+    await within(chaos.drain(), 'the last answers')
   } catch (error) {
     chaos.fail(error instanceof Error ? (error.stack ?? error.message) : String(error))
   }
@@ -73,6 +74,17 @@ export async function run(options: RunOptions): Promise<RunReport> {
   const seconds = Math.round((performance.now() - started) / 1_000)
   const violation = chaos.violation === undefined ? undefined : describe(chaos, seed)
   return { seed, steps: chaos.step, seconds, violation, kinds, answers: chaos.answers, lives: mirror.life, rests }
+}
+
+/** Whatever happens, a step ends. @throws Error */
+async function within(step: Promise<void> | undefined, kind: string): Promise<void> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`${kind}: still not over after ${STEP_MS} ms`)), STEP_MS)
+  try {
+    await Promise.race([step, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** In a calm stretch nothing is in the way. */

@@ -1,6 +1,6 @@
 import { type Chaos, historyOf } from './chaos.ts'
-import type { Question } from './judge.ts'
 import { advance } from './mirror-steps.ts'
+import type { Question } from './question.ts'
 import type { Content, Edition, TrueProvider, TrueVersion } from './truth.ts'
 
 const MINUTE_MS = 60_000

@@ -143,10 +143,11 @@ export const RECIPES: readonly Recipe[] = [
   { name: 'one stall', weight: 1, kinds: ALL, behaviour: { stall: 0.4 }, ...once },
 ]
 
-/** One of the recipes, as often as their weights say. */
-export function pickRecipe(random: Random): Recipe {
-  const weights = Object.fromEntries(RECIPES.map(({ weight }, index) => [String(index), weight]))
-  return RECIPES[Number(random.weighted(weights))] ?? random.pick(RECIPES)
+/** One of those recipes, as often as their weights say. */
+export function pickRecipe(random: Random, which: (recipe: Recipe) => boolean): Recipe {
+  const possible = RECIPES.filter(which)
+  const weights = Object.fromEntries(possible.map(({ weight }, index) => [String(index), weight]))
+  return possible[Number(random.weighted(weights))] ?? random.pick(possible)
 }
 
 /** True if requests of the scope may be struck by the trouble. */

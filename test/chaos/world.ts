@@ -1,31 +1,27 @@
-import { createCipheriv, createHash } from 'node:crypto'
 import type { Fault } from '../origin/fault.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
-import { createOriginKey, type OriginKey } from '../origin/origin-key.ts'
-import type { RecordedRequest, RequestKind } from '../origin/origin-request.ts'
-import { zipArchive } from '../origin/provider-archive.ts'
+import type { RequestKind } from '../origin/origin-request.ts'
 import type { Publication } from '../origin/release.ts'
-import { readAll } from '../origin/reply.ts'
+import {
+  createContent,
+  createSigners,
+  isSigned,
+  type Signers,
+  type Signing,
+  type Size,
+  signedBy,
+  verdictOf,
+} from './edition.ts'
 import { beginPeriod, endPeriod, type Span, Timeline, touches, without } from './timeline.ts'
 import { type Effect, type Recipe, reaches, type Scope, type Trouble } from './trouble.ts'
-import { type Content, type Edition, type TrueArchive, TrueProvider, type TrueVersion, type Verdict } from './truth.ts'
-
-/** Who signs an edition, and how badly. */
-export type Signing = 'good' | 'other key' | 'unsigned' | 'wrong key' | 'revoked key' | 'two digests' | 'one bad shasum'
-
-/** What the archives of a version are like. */
-export type Size = 'small' | 'large' | 'no zip'
-
-/** Providers of this host may be unsigned; the mirror is configured so. */
-export const LENIENT_HOST = 'cdn.example.test'
+import { type Content, type Edition, TrueProvider, type TrueVersion } from './truth.ts'
+import { TwinWatch } from './twin-watch.ts'
 
 /** How long an incomplete release and a 404 are believed, and a list used without asking (the mirror's defaults). */
 export const BELIEF_MS = 30_000
 export const LIST_MS = 300_000
 /** A request to the origin that was under way when a trouble ended is over after this long. */
 const SLACK_MS = 4_000
-
-type Keys = Readonly<Record<'other' | 'stranger' | 'revoked', OriginKey>>
 
 interface ActiveFault {
   readonly fault: Fault
@@ -41,30 +37,25 @@ export class World implements AsyncDisposable {
   readonly timeline = new Timeline()
   readonly origin: TestOrigin
   readonly #seed: number
-  readonly #keys: Keys
+  readonly #signers: Signers
   readonly #providers = new Map<string, TrueProvider>()
   readonly #faults: ActiveFault[] = []
   readonly #troubles: Trouble[] = []
   #stopped: Trouble | undefined
   #contents = 0
   #watch: Fault | undefined
-  /** Requests for one archive that ran side by side for long: the mirror asked twice for one thing. */
-  readonly twins: string[] = []
+  readonly #twins: TwinWatch
 
-  private constructor(seed: number, origin: TestOrigin, keys: Keys) {
+  private constructor(seed: number, origin: TestOrigin, signers: Signers) {
     this.#seed = seed
     this.origin = origin
-    this.#keys = keys
+    this.#signers = signers
+    this.#twins = new TwinWatch(origin)
     this.#renewWatch()
   }
 
   static async create(seed: number): Promise<World> {
-    const [other, stranger, revoked] = await Promise.all([
-      createOriginKey(),
-      createOriginKey(),
-      createOriginKey({ revoked: true }),
-    ])
-    return new World(seed, await startOrigin(), { other, stranger, revoked })
+    return new World(seed, await startOrigin(), await createSigners())
   }
 
   get hosts(): readonly string[] {
@@ -80,6 +71,24 @@ export class World implements AsyncDisposable {
     return this.#stopped !== undefined
   }
 
+  /** Archives that were asked for twice at a time. */
+  get twins(): readonly string[] {
+    return this.#twins.found
+  }
+
+  /** How often the origin was asked for this archive, since its log was last forgotten. */
+  archiveRequests({
+    provider,
+    version,
+    platform,
+  }: {
+    provider: TrueProvider
+    version?: TrueVersion | undefined
+    platform?: string | undefined
+  }): number {
+    return this.origin.count(`archive ${this.#shorten(provider.name)} ${version?.spelling} ${platform}`)
+  }
+
   get faultCount(): number {
     return this.#faults.length
   }
@@ -90,12 +99,9 @@ export class World implements AsyncDisposable {
   }
 
   /** Fresh bytes for all these platforms. They depend on the seed and the order of the calls only. */
-  async createContent(version: TrueVersion, platforms: readonly string[], size: Size): Promise<Content> {
+  createContent(version: TrueVersion, platforms: readonly string[], size: Size): Promise<Content> {
     this.#contents += 1
-    const name = `${version.name} #${this.#contents}`
-    const archives = new Map<string, TrueArchive>()
-    for (const platform of platforms) archives.set(platform, await this.#createArchive(`${name} ${platform}`, size))
-    return { name, archives }
+    return createContent(`${version.name} #${this.#contents}`, { seed: this.#seed, platforms, size })
   }
 
   /** Publishes a version, or another edition of it. */
@@ -112,7 +118,7 @@ export class World implements AsyncDisposable {
       platforms,
       packages: this.#contents % 3 === 0,
       archive: (platform) => content.archives.get(platform)?.bytes ?? Buffer.alloc(0),
-      ...this.#signed(signing, bad),
+      ...signedBy(this.#signers, signing, bad),
     }
     const before = version.current
     const publish = () => this.origin.publish(publication)
@@ -125,7 +131,7 @@ export class World implements AsyncDisposable {
       platforms,
       verdict: bad.length === platforms.length ? 'refused' : verdictOf(signing, provider.host),
       refusedPlatforms: bad,
-      signed: signing === 'good' || signing === 'other key' || signing === 'one bad shasum',
+      signed: isSigned(signing),
       period,
     }
     version.editions.push(edition)
@@ -248,53 +254,7 @@ export class World implements AsyncDisposable {
   /** The newest fault is asked first: this one sees every request, and strikes none. */
   #renewWatch(): void {
     this.#watch?.clear()
-    this.#watch = this.origin.fault({ kind: 'archive', when: (request) => this.#watchArchive(request) }, {})
-  }
-
-  #watchArchive(request: RecordedRequest): false {
-    const others = this.origin.requests.filter((other) => other !== request && other.key === request.key)
-    const running = others.filter(({ outcome }) => outcome === 'pending')
-    if (running.length > 0) {
-      // A request that the mirror has given up may take a moment to end here.
-      const look = (): void => {
-        if (request.outcome === 'pending' && running.some(({ outcome }) => outcome === 'pending')) {
-          this.twins.push(request.key)
-        }
-      }
-      setTimeout(look, 700).unref()
-    }
-    return false
-  }
-
-  async #createArchive(identity: string, size: Size): Promise<TrueArchive> {
-    const program = Buffer.from(`#!/bin/sh\n# seed ${this.#seed}: ${identity}\nexit 1\n`)
-    if (size === 'no zip') return { bytes: program, digest: sha256(program), h1: undefined }
-    const files = size === 'small' ? { program } : { program, data: noise(`${this.#seed} ${identity}`) }
-    const { body, sha256: digest, h1 } = await zipArchive(files)
-    return { bytes: await readAll(body), digest, h1 }
-  }
-
-  #signed(signing: Signing, bad: readonly string[]): Partial<Publication> {
-    const { other, stranger, revoked } = this.#keys
-    switch (signing) {
-      case 'good':
-        return {}
-      case 'other key':
-        return { key: other }
-      case 'unsigned':
-        return { key: null }
-      case 'wrong key':
-        return { listedKeys: [stranger] }
-      case 'revoked key':
-        return { key: revoked }
-      case 'two digests':
-        return { sums: (text) => `${text}${text.replace(/^./gm, (digit) => (digit === '0' ? '1' : '0'))}` }
-      case 'one bad shasum':
-        return {
-          document: (document, platform) =>
-            bad.includes(platform) ? { ...document, shasum: 'a'.repeat(64) } : document,
-        }
-    }
+    this.#watch = this.origin.fault({ kind: 'archive', when: (request) => this.#twins.watch(request) }, {})
   }
 
   /** As the origin's matchers want it. */
@@ -304,23 +264,7 @@ export class World implements AsyncDisposable {
   }
 }
 
-function verdictOf(signing: Signing, host: string): Verdict {
-  if (signing === 'good' || signing === 'other key' || signing === 'one bad shasum') return 'accepted'
-  return signing === 'unsigned' && host === LENIENT_HOST ? 'unsigned' : 'refused'
-}
-
 function mergeEffects(effects: readonly Effect[]): { -readonly [K in keyof Effect]: Effect[K] } | undefined {
   if (effects.length === 0) return undefined
   return Object.assign({}, ...effects, { statuses: [...new Set(effects.flatMap(({ statuses }) => statuses))] })
-}
-
-/** 100 kB to 1.1 MB that do not compress. */
-function noise(identity: string): Buffer {
-  const key = createHash('sha256').update(identity).digest()
-  const length = 100_000 + 4_000 * key.readUInt8(0)
-  return createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(length))
-}
-
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }
