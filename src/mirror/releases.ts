@@ -25,6 +25,7 @@ import type { MirrorObserver } from './observer.ts'
 import { type Candidate, createRelease, findChangedFile, isSameRelease } from './release-adoption.ts'
 import { checkRelease } from './release-check.ts'
 import type { Release, ReleasePlatform } from './release-record.ts'
+import { reportRelease } from './release-report.ts'
 import { type Flight, SingleFlight } from './single-flight.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import type { Versions } from './versions.ts'
@@ -227,29 +228,8 @@ export class Releases {
     const checked = await checkRelease({ upstream, address, listed, held, whole, rules, deadline, signal, hops, now })
     if (checked === 'unchanged' && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
     if (checked === 'unchanged') throw new Error('a release that is not held cannot be unchanged')
-    this.#report(nameOf(address, version), checked)
+    reportRelease(nameOf(address, version), checked, this.#parts)
     return this.#adopting.run(nameOf(address, version), () => this.#adopt(address, listed, checked))
-  }
-
-  #report(release: string, authenticated: AuthenticatedRelease): void {
-    const { observer, log } = this.#parts
-    for (const { authentication } of authenticated.packages) observer.judged(authentication.rule)
-    const { refused, unanswered, absent } = authenticated
-    for (const { error } of refused) observer.judged(error.code)
-    this.#tell(release, refused, 'refused platforms of a release')
-    this.#tell(release, unanswered, 'no answer for platforms of a release')
-    for (const { platform, detail } of absent) {
-      log.info({ release, platform: formatPlatform(platform), detail }, 'the origin does not publish a listed platform')
-    }
-    for (const note of authenticated.notes) log[note.level]({ release }, note.text)
-  }
-
-  /** One line for all platforms that have the same trouble: they mostly do. */
-  #tell(release: string, troubles: readonly { platform: Platform; error: MirrorError }[], text: string): void {
-    for (const [code, alike] of Map.groupBy(troubles, ({ error }) => error.code)) {
-      const platforms = alike.map(({ platform }) => formatPlatform(platform)).join(' ')
-      this.#parts.log.warn({ release, platforms, code, err: alike[0]?.error }, text)
-    }
   }
 
   async #adopt(address: ProviderAddress, listed: ListedVersion, authenticated: AuthenticatedRelease): Promise<Check> {
