@@ -65,13 +65,15 @@ async function burst(chaos: Chaos, route: Question['route']): Promise<void> {
     const leaves = random.chance(LEAVE) ? { leaveAfterMs: random.int(0, 120) } : {}
     return chaos.pose(question, leaves)
   })
-  await Promise.all(clients)
+  const answers = await Promise.all(clients)
   const span = { from, to: performance.now() }
   const met = mirror.circumstances(span)
   const alone = world.faultCount === 0 && world.troublesFor(scopeOf(question), span).length === 0
-  const calm = alone && !met.disturbed && !met.unwritable && question.version?.editions.length === 1
+  const good = answers.every((answer) => answer?.left || answer?.status === 200)
+  const calm = alone && good && !met.disturbed && !met.unwritable && question.version?.editions.length === 1
   const count = world.archiveRequests(question) - before
-  if (calm && count > 1) chaos.fail(`the origin was asked ${count} times for one archive`, question)
+  if (calm && count > 1)
+    chaos.fail(`the origin was asked ${count} times for one archive: ${answers.map((each) => each?.status)}`, question)
 }
 
 async function leave(chaos: Chaos): Promise<void> {

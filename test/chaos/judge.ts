@@ -63,7 +63,7 @@ export class Judge {
     }
     this.#assertNotForeign(question)
     this.#assertOutcome(question, answer, met)
-    const seen = this.#reasons.listSeen(answer)
+    const seen = this.#reasons.listSeen(question, answer)
     for (const version of Object.keys(versions)) {
       const truth = provider.versions.get(version)
       if (truth === undefined) throw new Violation(`the origin never listed ${version}`)
@@ -72,10 +72,10 @@ export class Judge {
       if (met.sealed && !met.disturbed && !this.#knowledge.wasAsked(truth))
         throw new Violation(`${version} is not held`)
     }
-    if (!met.disturbed && !met.unwritable && answer.headers['terramirror-cache'] === 'miss') {
-      this.#knowledge.noteList(provider)
+    const garbled = [answer.span, ...seen].some((span) => this.#reasons.mayBeGarbled(question, span))
+    if (!met.disturbed && !met.unwritable && !garbled && answer.headers['terramirror-cache'] === 'miss') {
+      this.#knowledge.noteList(provider, answer.span.from)
     }
-    const garbled = this.#reasons.mayBeGarbled(question, answer.span)
     for (const truth of provider.versions.values()) {
       if (truth.version in versions) continue
       if (this.#knowledge.recorded(truth, answer.span.from).size > 0)

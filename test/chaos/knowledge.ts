@@ -76,12 +76,12 @@ export class Knowledge {
     if (known.releaseLostIn !== undefined && life > known.releaseLostIn) known.releaseLostIn = undefined
   }
 
-  /** The list of a provider was shown, and could be written down. */
-  noteList({ name }: TrueProvider): void {
-    if (!this.#lists.has(name)) this.#lists.set(name, performance.now())
+  /** A list of a provider was fetched after that moment and shown, and could be written down. */
+  noteList({ name }: TrueProvider, moment: number): void {
+    this.#lists.set(name, moment)
   }
 
-  /** Since when the mirror has a list of the provider that it can serve stale; Infinity if it need not have one. */
+  /** The list that the mirror can serve stale is not older than this; Infinity if it need not have one. */
   listedSince({ name }: TrueProvider): number {
     return this.#lists.get(name) ?? Number.POSITIVE_INFINITY
   }

@@ -77,7 +77,7 @@ export class Reasons {
   }
 
   /** When the list behind an index may have been fetched. */
-  listSeen({ headers, span }: Answer): Span[] {
+  listSeen(question: Question, { headers, span }: Answer): Span[] {
     switch (headers['terramirror-cache']) {
       case 'miss':
         return [span]
@@ -86,7 +86,9 @@ export class Reasons {
       case 'hit':
         return this.#learnt(span, LIST_MS).map(({ from, to }) => ({ from, to: Math.min(span.to, to + FLIGHT_MS) }))
       default:
-        return [{ from: 0, to: span.to }]
+        return [
+          { from: this.mayLackList(question, span) ? 0 : this.#knowledge.listedSince(question.provider), to: span.to },
+        ]
     }
   }
 
