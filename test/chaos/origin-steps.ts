@@ -1,6 +1,7 @@
 import type { RequestKind } from '../origin/origin-request.ts'
 import type { Chaos } from './chaos.ts'
 import {
+  chooseFrom,
   chooseProvider,
   choosePublished,
   chooseSigning,
@@ -9,11 +10,15 @@ import {
   PLATFORMS,
   somePlatforms,
 } from './choices.ts'
+import { advance } from './mirror-steps.ts'
+import type { Question } from './question.ts'
 import type { Step } from './step.ts'
 import { pickRecipe, type Recipe, type Scope } from './trouble.ts'
 import type { TrueVersion } from './truth.ts'
 
 const MAX_FAULTS = 4
+/** Older than a list is used without asking. */
+const OLD_MS = 360_000
 
 /** What happens at the origin. */
 export const ORIGIN_STEPS: Readonly<Record<string, Step>> = {
@@ -28,6 +33,7 @@ export const ORIGIN_STEPS: Readonly<Record<string, Step>> = {
   'harmless fault': { weight: 50, run: (chaos) => addFault(chaos, (recipe) => recipe.effect === undefined) },
   fault: { weight: 110, storm: true, run: (chaos) => addFault(chaos, (recipe) => recipe.effect !== undefined) },
   'end of a fault': { weight: 90, run: (chaos) => clearFault(chaos) },
+  'outage when lists are old': { weight: 12, run: outage },
   'origin stops': { weight: 8, storm: true, run: stopOrigin },
   'origin starts': { weight: 25, storm: true, run: startOrigin },
 }
@@ -124,6 +130,23 @@ async function clearFault(chaos: Chaos): Promise<void> {
 async function stopOrigin(chaos: Chaos): Promise<void> {
   chaos.note('the origin stops')
   await chaos.world.stopOrigin()
+}
+
+/** All that was known of a provider is still told when it is old and the origin is gone. */
+async function outage(chaos: Chaos): Promise<void> {
+  const { random, world } = chaos
+  const provider = choosePublished(chaos)
+  const index: Question = { route: 'index', provider, foreign: false, version: undefined, platform: undefined }
+  await advance(chaos, OLD_MS)
+  await chaos.pose(index)
+  const document = chooseFrom(chaos, 'document', provider)
+  await chaos.pose(document)
+  await advance(chaos, OLD_MS)
+  await stopOrigin(chaos)
+  await chaos.pose(index)
+  await chaos.pose(random.chance(0.5) ? document : chooseFrom(chaos, 'archive', provider))
+  chaos.note('the origin starts')
+  await world.startOrigin()
 }
 
 async function startOrigin(chaos: Chaos): Promise<void> {

@@ -75,8 +75,13 @@ export class DiskRecordStore implements RecordStore {
     const parsed = parseJson(text)
     if (parsed !== undefined) return parsed.document
     const aside = join(this.#folders.quarantine, 'records', relative(this.#root, path))
-    await withStorageErrors('set aside', path, () => moveDurably(this.#folders, path, aside))
-    this.#log.error({ path, aside }, 'a record is not JSON: set aside')
+    try {
+      await withStorageErrors('set aside', path, () => moveDurably(this.#folders, path, aside))
+      this.#log.error({ path, aside }, 'a record is not JSON: set aside')
+    } catch (error) {
+      // On a full disk too, a damaged record is as good as none, and no reason to refuse anything.
+      this.#log.error({ path, err: error }, 'a record is not JSON, and could not be set aside')
+    }
     return undefined
   }
 }
