@@ -3,9 +3,9 @@ import type { SeenRequest } from './origin-process.ts'
 
 /** The origin's words for what it is asked, in the order in which a mirror asks. */
 const ORIGIN_WORDS: Readonly<Record<SeenRequest['kind'], string>> = {
-  discovery: 'service discovery',
-  versions: 'list of versions',
-  download: 'download document',
+  discovery: 'discovery',
+  versions: 'version list',
+  download: 'download',
   sums: 'SHA256SUMS',
   signature: 'signature',
   archive: 'archive',

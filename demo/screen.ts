@@ -86,11 +86,15 @@ export class Screen {
   }
 }
 
-/** Breaks between words, and keeps the indentation; a word that is longer than a line stays whole. */
+/** Breaks between words, and keeps the indentation; breaks words that are longer than a line. */
 function wrap(text: string, width: number): string[] {
   const indent = /^ */.exec(text)?.[0] ?? ''
   const lines: string[] = []
-  for (const word of text.trimStart().split(' ')) {
+  const pieces = new RegExp(`.{1,${width - indent.length}}`, 'g')
+  for (const word of text
+    .trimStart()
+    .split(' ')
+    .flatMap((word) => word.match(pieces) ?? [])) {
     const last = lines.at(-1)
     if (last === undefined || last.length + 1 + word.length > width) lines.push(indent + word)
     else lines[lines.length - 1] = `${last} ${word}`

@@ -1,35 +1,26 @@
-import { CURRENT_PLATFORM } from '../test/e2e/terraform-cli.ts'
 import { Cache } from './cache.ts'
+import type { Cast } from './cast.ts'
 import { createCliClient } from './cli-client.ts'
 import {
   type Client,
+  CONFIGURATION_FILE,
   findProgram,
   hashesLockedIn,
   type InstallOptions,
   installedIn,
+  LOCK_FILE,
   type Requirement,
 } from './client.ts'
 import { countAsked, countFetched, countOutcomes, protocolRequests } from './counts.ts'
+import { showCache, showFlow, showStatedHashes, showVerification } from './evidence.ts'
 import type { DemoFolder } from './folder.ts'
 import { type LogEntry, Mirror } from './mirror.ts'
 import { Origin } from './origin.ts'
-import { drawFlow, formatSize } from './picture.ts'
 import { createProtocolClient } from './protocol-client.ts'
 import type { Screen } from './screen.ts'
 
 /** Something that the mirror promises did not hold. */
 export class BrokenPromise extends Error {}
-
-/** All that takes part. */
-interface Cast {
-  readonly screen: Screen
-  readonly folder: DemoFolder
-  readonly origin: Origin
-  readonly mirror: Mirror
-  readonly client: Client
-  readonly cache: Cache
-  readonly requirements: readonly Requirement[]
-}
 
 /**
  * Tells the whole story on the screen: install through the mirror; be refused falsified bytes; install again without
@@ -95,7 +86,7 @@ function introduce({ screen, folder, origin, mirror, client }: Cast, configFile:
 
 /** Returns what was installed, by place, with its digests. */
 async function installFirst(cast: Cast, folder: string): Promise<Map<string, string>> {
-  const { screen, origin, cache, client } = cast
+  const { screen, origin, client } = cast
   screen.heading('2. Install through the mirror')
   screen.command(`cd ${cast.folder.shorten(folder)}`)
   screen.command(client.setUp)
@@ -104,32 +95,15 @@ async function installFirst(cast: Cast, folder: string): Promise<Map<string, str
   await showFlow(cast, asked, fetched.length)
   screen.facts('asked', [countAsked(asked)])
   screen.facts('fetched', [countFetched(fetched)])
-  const releases = await cache.releases()
-  const signers = releases.flatMap(({ address, version, platforms }) => {
-    const { authentication } = platforms[CURRENT_PLATFORM] ?? {}
-    return authentication?.rule === 'signed-checksums' ? [{ address, version, ...authentication.signer }] : []
-  })
-  screen.facts(
-    'verified',
-    signers.map(
-      ({ address, version, keyId, userId }) =>
-        `${shortName(address)} ${version}: SHA256SUMS signed by ${keyId}, ${userId}`,
-    ),
-  )
+  const keyIds = await showVerification(cast)
   const stated = await showStatedHashes(cast)
   await showCache(cast)
 
   const installed = await installedIn(folder)
   const expected = origin.facts.published
   judge(screen, ok && installed.size === expected.length, `${client.program} installed ${installed.size} providers`)
-  const keys = signers.map(({ keyId }) => keyId).toSorted()
-  const same =
-    keys.join() ===
-    expected
-      .map(({ keyId }) => keyId)
-      .toSorted()
-      .join()
-  judge(screen, same, 'the keys that vouched are the keys that the origin signs with')
+  const theirs = expected.map(({ keyId }) => keyId).toSorted()
+  judge(screen, keyIds.join() === theirs.join(), 'the keys that vouched are the keys that the origin signs with')
   const locked = await hashesLockedIn(folder)
   const known = locked.length > 0 && locked.every((hash) => stated.has(hash))
   judge(screen, known, `the ${locked.length} hashes in the lock file are hashes that the mirror stated`)
@@ -214,48 +188,7 @@ async function install(
   return { ok, asked: protocolRequests(await mirror.newEntries()) }
 }
 
-async function showFlow({ screen, cache, client }: Cast, asked: readonly LogEntry[], fetched: number | undefined) {
-  const archives = await cache.archives()
-  screen.picture(
-    drawFlow({
-      client: client.program,
-      asked: asked.length,
-      gotBytes: asked.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
-      fetched,
-      archives: archives.length,
-      cachedBytes: archives.reduce((sum, { size }) => sum + size, 0),
-    }),
-  )
-}
-
-/** Shows the hashes that the mirror states for this platform; returns all that it states. */
-async function showStatedHashes({ screen, mirror, cache }: Cast): Promise<Set<string>> {
-  const stated = new Set<string>()
-  const lines: string[] = []
-  for (const { address, version, platform } of await cache.archives()) {
-    const { archives } = await mirror.versionDocument(address, version, platform)
-    for (const { hashes } of Object.values(archives)) for (const hash of hashes) stated.add(hash)
-    const others = Object.keys(archives).length - 1
-    lines.push(`${shortName(address)} ${version} ${platform}, and zh: of ${others} more:`)
-    lines.push(...(archives[platform]?.hashes ?? []).map((hash) => `  ${hash}`))
-  }
-  screen.facts('stated', lines)
-  return stated
-}
-
-async function showCache({ screen, cache }: Cast): Promise<void> {
-  const [archives, blobs] = [await cache.archives(), await cache.blobs()]
-  const total = blobs.reduce((sum, { size }) => sum + size, 0)
-  const lines = archives.map(({ filename, size }) => `${filename}, ${formatSize(size)}`)
-  lines.push(`with SHA256SUMS, signatures and keys: ${blobs.length} files, ${formatSize(total)}`)
-  screen.facts('cached', lines)
-}
-
 function judge(screen: Screen, held: boolean, text: string): void {
   screen.verdict(held, text)
   if (!held) throw new BrokenPromise(text)
-}
-
-function shortName(address: string): string {
-  return address.slice(address.indexOf('/') + 1)
 }
