@@ -17,19 +17,19 @@ export function protocolRequests(entries: readonly LogEntry[]): LogEntry[] {
   return entries.filter(({ msg, provider }) => msg === 'request' && provider !== undefined)
 }
 
-/** `2 × index.json, 2 × VERSION.json, …`: what a client asked the mirror for. */
+/** `2 index.json, 2 VERSION.json, …`: what a client asked the mirror for. */
 export function countAsked(entries: readonly LogEntry[]): string {
   return countWords(entries.map(wordFor))
 }
 
-/** `1 × service discovery, …`: what the mirror asked the origin for. */
+/** `1 discovery, 2 version list, …`: what the mirror asked the origin for. */
 export function countFetched(requests: readonly SeenRequest[]): string {
   const kinds = Object.keys(ORIGIN_WORDS) as SeenRequest['kind'][]
   const sorted = kinds.flatMap((kind) => requests.filter((request) => request.kind === kind))
   return countWords(sorted.map(({ kind }) => ORIGIN_WORDS[kind]))
 }
 
-/** `6 × hit, 2 × stale`: where the mirror's answers came from. */
+/** `6 hit, 2 stale`: where the mirror's answers came from. */
 export function countOutcomes(entries: readonly LogEntry[]): string {
   return countWords(entries.map(({ outcome }) => outcome ?? 'refused'))
 }
@@ -43,5 +43,5 @@ function wordFor({ method, route }: LogEntry): string {
 function countWords(words: readonly string[]): string {
   const counts = new Map<string, number>()
   for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1)
-  return [...counts].map(([word, count]) => `${count} x ${word}`).join(', ')
+  return [...counts].map(([word, count]) => `${count} ${word}`).join(', ')
 }

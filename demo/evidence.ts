@@ -1,13 +1,14 @@
 import { CURRENT_PLATFORM } from '../test/e2e/terraform-cli.ts'
 import type { Cast } from './cast.ts'
 import type { LogEntry } from './mirror.ts'
+import type { SeenRequest } from './origin-process.ts'
 import { drawFlow, formatSize } from './picture.ts'
 
-/** Draws what the requests of one installation moved. `fetched`: requests to the origin; undefined if it is gone. */
+/** Draws what one installation moved. `fetched`: the requests to the origin; undefined if it is gone. */
 export async function showFlow(
   { screen, cache, client }: Cast,
   asked: readonly LogEntry[],
-  fetched: number | undefined,
+  fetched: readonly SeenRequest[] | undefined,
 ): Promise<void> {
   const archives = await cache.archives()
   screen.picture(
@@ -15,7 +16,10 @@ export async function showFlow(
       client: client.program,
       asked: asked.length,
       gotBytes: asked.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
-      fetched,
+      fetched: fetched && {
+        requests: fetched.length,
+        archives: fetched.filter(({ kind }) => kind === 'archive').length,
+      },
       archives: archives.length,
       cachedBytes: archives.reduce((sum, { size }) => sum + size, 0),
     }),

@@ -72,6 +72,8 @@ export class OwnedProcess implements AsyncDisposable {
 
 /** Waits for `promise`, but no longer than until the signal fires. @throws the signal's reason */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // Who stops waiting does not want to hear how it ended.
+  promise.catch(() => undefined)
   signal.throwIfAborted()
   const aborted = Promise.withResolvers<never>()
   const onAbort = (): void => aborted.reject(signal.reason)

@@ -4,8 +4,8 @@ export interface Flow {
   /** Requests of the client to the mirror, and bytes that it got. */
   readonly asked: number
   readonly gotBytes: number
-  /** Requests of the mirror to the origin; undefined if the origin is gone. */
-  readonly fetched: number | undefined
+  /** Requests of the mirror to the origin, and archives among them; undefined if the origin is gone. */
+  readonly fetched: { readonly requests: number; readonly archives: number } | undefined
   readonly archives: number
   readonly cachedBytes: number
 }
@@ -16,7 +16,10 @@ export function drawFlow(flow: Flow): string[] {
   const mirror = box(['Terramirror'])
   const origin = box([flow.fetched === undefined ? 'origin: gone' : 'origin registry'])
   const left = arrows(`${flow.asked} requests`, formatSize(flow.gotBytes))
-  const right = flow.fetched === undefined ? noArrows('no way there') : arrows(`${flow.fetched} requests`, 'verified')
+  const right =
+    flow.fetched === undefined
+      ? noArrows('no way there')
+      : arrows(`${flow.fetched.requests} requests`, `${flow.fetched.archives} archives`)
   const rows = client.map((line, row) => `${line}${left[row]}${mirror[row]}${right[row]}${origin[row]}`)
   const indent = ' '.repeat((client[0]?.length ?? 0) + (left[0]?.length ?? 0))
   const cache = `${flow.archives} archives, ${formatSize(flow.cachedBytes)} on disk`

@@ -92,7 +92,7 @@ async function installFirst(cast: Cast, folder: string): Promise<Map<string, str
   screen.command(client.setUp)
   const { ok, asked } = await install(cast, folder, { upgrade: false })
   const fetched = await origin.newRequests()
-  await showFlow(cast, asked, fetched.length)
+  await showFlow(cast, asked, fetched)
   screen.facts('asked', [countAsked(asked)])
   screen.facts('fetched', [countFetched(fetched)])
   const keyIds = await showVerification(cast)
@@ -158,6 +158,8 @@ async function installWithoutOrigin(cast: Cast, first: string, before: ReadonlyM
   await showFlow(cast, asked, undefined)
   screen.facts('asked', [countAsked(asked)])
   screen.facts('answered', [countOutcomes(asked)])
+  const trouble = asked.find(({ err }) => err !== undefined)?.err
+  if (trouble !== undefined) screen.facts('log', [`${trouble.code}: ${trouble.message}`])
 
   const after = await installedIn(folder)
   const same = [...before].every(([place, digest]) => after.get(place) === digest)

@@ -86,7 +86,7 @@ function drawRun({ text, column, colour, bold }: Run, row: number): string {
     else {
       const length = word.length * CELL.width
       shapes.push(
-        `<text x="${left(at)}" y="${top(row) + 13}" textLength="${length}" lengthAdjust="spacingAndGlyphs" fill="${colour}"${weight}>${escape(word)}</text>`,
+        `<text x="${left(at)}" y="${top(row) + 13}" textLength="${length}" lengthAdjust="spacingAndGlyphs" fill="${colour}"${weight}>${escapeXml(word)}</text>`,
       )
     }
   }
@@ -121,6 +121,6 @@ function top(row: number): number {
   return MARGIN.top + row * CELL.height
 }
 
-function escape(text: string): string {
+function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
