@@ -8,7 +8,7 @@ import { OwnedProcess, unlessAborted } from './owned-process.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** The longest wait for something that the mirror does in the background, in milliseconds. */
-const SOON_MS = 5_000
+const SOON_MS = 20_000
 
 /** A line of the mirror's log about one request; other lines have another `msg`. */
 export interface LogEntry {

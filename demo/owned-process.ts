@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a process may take to end by itself once it is asked to, in milliseconds. */
-const PATIENCE_MS = 5_000
+const PATIENCE_MS = 15_000
 
 /**
  * A process that this one started and surely ends: with everything that it started itself, when it is disposed of.

@@ -64,7 +64,7 @@ async function startDemo(
       const [code] = await closed
       return code
     },
-    until: (text) => expect.poll(() => output, { timeout: 30_000, interval: 20 }).toContain(text),
+    until: (text) => expect.poll(() => output, { timeout: 50_000, interval: 20 }).toContain(text),
   }
 }
 
@@ -209,7 +209,7 @@ describe('the demo with a program in the place of tofu', () => {
   test('Ctrl-C while it runs ends it too, leaves nothing, and the exit code is 130', async () => {
     const pidFile = join(folder, 'tofu.pid')
     const run = await startDemo([], { tofu: tofu(`echo $$ >'${pidFile}'; exec /bin/sleep 60`) })
-    await expect.poll(() => readFile(pidFile, 'utf8').catch(() => ''), { timeout: 30_000 }).toMatch(/\n$/)
+    await expect.poll(() => readFile(pidFile, 'utf8').catch(() => ''), { timeout: 50_000 }).toMatch(/\n$/)
     run.child.kill('SIGINT')
     expect(await run.code()).toBe(130)
     expect(await readdir(run.tempDir)).toEqual([])
