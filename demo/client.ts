@@ -37,7 +37,7 @@ export interface InstallOptions {
   readonly upgrade: boolean
 }
 
-/** Folder below that of the configuration, and the pattern of its content, where clients put providers. */
+/** Folder below that of the configuration where clients put providers, as HOST/NAMESPACE/TYPE/VERSION/PLATFORM. */
 export const INSTALL_DIR = '.terraform/providers'
 
 /** The names of the CLI's lock file and of the configuration. */
