@@ -66,7 +66,7 @@ export function createSchema(folder: string) {
 
 /**
  * The schema of the keys alone, for walks over its shape (`schema-path.ts`). Descriptions and examples are the source of
- * docs/configuration.md (`reference.ts`).
+ * docs/configuration.md (`npm run docs`).
  */
 export function createSections(folder: string) {
   const path = file(folder)
