@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -42,7 +43,7 @@ export interface Stage extends AsyncDisposable {
 export type Imposter = (typeof IMPOSTERS)[number]
 const IMPOSTERS = [
   ...(['expired', 'notYetValid', 'otherName', 'hangsUp'] as const),
-  ...(['html', 'plainText', 'login', 'forbidden', 'altered'] as const),
+  ...(['html', 'plainText', 'login', 'forbidden', 'altered', 'silent', 'torn'] as const),
 ] as const
 
 /** Opens everything. The caller disposes. */
@@ -83,6 +84,8 @@ export interface ClientOptions {
   /** Default: everything that is on the stage. */
   readonly caPem?: string
   readonly env?: Readonly<Record<string, string>>
+  /** Text of a lock file to begin with. */
+  readonly lockFile?: string
   /** Commands, one after the other; default `init`. */
   readonly commands?: readonly (readonly string[])[]
 }
@@ -96,6 +99,7 @@ export async function runClient(stage: Stage, options: ClientOptions): Promise<s
     caPem: options.caPem ?? stage.caPem,
     env: options.env ?? {},
   })
+  if (options.lockFile !== undefined) await writeFile(join(workspace.dir, '.terraform.lock.hcl'), options.lockFile)
   let output = ''
   for (const args of commands) output += (await workspace.run(args)).output
   return output.replaceAll(join(workspace.dir, '..'), '/home/you')
@@ -122,8 +126,15 @@ async function startImposter(imposter: Imposter, { authority, opened }: Imposter
   const names = imposter === 'otherName' ? ['mirror.acme.example'] : ['localhost', '127.0.0.1']
   const certificate = await authority.issue(names, validityOf(imposter))
   const server = createServer(certificate, (request, response) => {
+    if (imposter === 'silent') return
     const { status = 200, type = 'application/json', body } = answerOf(imposter, request.url ?? '/')
-    response.writeHead(status, { 'content-type': type }).end(body)
+    if (imposter !== 'torn' || type === 'application/json') {
+      response.writeHead(status, { 'content-type': type }).end(body)
+      return
+    }
+    response.writeHead(status, { 'content-type': type, 'content-length': 1_000_000 })
+    if (request.method === 'HEAD') response.end()
+    else response.write(body, () => response.destroy())
   })
   if (imposter === 'hangsUp') server.on('connection', (socket) => socket.destroy())
   server.listen(0, '127.0.0.1')

@@ -35,6 +35,9 @@ export const TROUBLES: Readonly<Record<string, Trouble>> = {
   'credentials-wanted': ({ imposters }) => ({ url: imposters.login }),
   'front-forbids': ({ imposters }) => ({ url: imposters.forbidden }),
   'archive-altered': ({ imposters }) => ({ url: imposters.altered }),
+  // Ten seconds is the client's own limit; with another one only the wait is shorter.
+  'no-answer': ({ imposters }) => ({ url: imposters.silent, env: { TF_REGISTRY_CLIENT_TIMEOUT: '1' } }),
+  'archive-torn': ({ imposters }) => ({ url: imposters.torn }),
 
   'provider-not-found': () => ({}),
   'origin-not-allowed': () => ({ source: 'elsewhere.example/acme/widget' }),
@@ -105,6 +108,11 @@ export const TROUBLES: Readonly<Record<string, Trouble>> = {
     await stage.origin.publish({ provider: source, version: '1.0.0' })
     const lock = ['providers', 'lock', `-net-mirror=${stage.mirror.baseUrl}`, `-platform=${OTHER_PLATFORM}`]
     return { commands: [lock, ['init', '-lockfile=readonly']] }
+  },
+  'locked-version-gone': async (stage, source) => {
+    await stage.origin.publish({ provider: source, version: '1.1.0' })
+    const hash = `h1:${'A'.repeat(43)}=`
+    return { lockFile: `provider "${source}" {\n  version = "1.0.0"\n  hashes  = ["${hash}"]\n}\n` }
   },
   'lock-goes-past': async (stage, source) => {
     await stage.origin.publish({ provider: source, version: '1.0.0' })

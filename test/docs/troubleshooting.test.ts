@@ -31,11 +31,6 @@ test('every quotation of the page is produced, and every trouble that is made is
   expect(new Set(quotations.map(({ trouble }) => trouble))).toEqual(new Set(Object.keys(TROUBLES)))
 })
 
-test('the headings that the page points to exist', () => {
-  const anchors = [...page.matchAll(/^#{2,} (.*)$/gm)].map(([, heading = '']) => anchorOf(heading))
-  for (const [, target = ''] of page.matchAll(/\]\(#([^)]+)\)/g)) expect(anchors).toContain(target)
-})
-
 describe.skipIf(terraformAvailable() === undefined)('the texts of docs/troubleshooting.md', () => {
   let stage: Stage
   const output = new Map<string, string>()
@@ -105,12 +100,4 @@ function patternOf(text: string): RegExp {
     .split('…')
     .map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
   return new RegExp(parts.join('.{0,600}?'))
-}
-
-/** As GitHub makes them. */
-function anchorOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-')
 }
