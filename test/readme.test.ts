@@ -66,6 +66,16 @@ describe('the client configuration', () => {
   })
 })
 
+/** Of the headings of a page, as GitHub makes them. */
+function anchorsIn(path: string): string[] {
+  return [...readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
 describe('what it points to', () => {
   it('exists, in every page', () => {
     const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -76,9 +86,11 @@ describe('what it points to', () => {
     ]
     for (const page of pages) {
       const text = readFileSync(join(ROOT, page), 'utf8')
-      for (const [, target = ''] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      for (const [, target = '', anchor] of text.matchAll(/\]\(([^)#\s]*)(?:#([^)]*))?\)/g)) {
         if (/^[a-z]+:/.test(target)) continue
-        expect(existsSync(join(ROOT, dirname(page), target)), `${page} points to ${target}`).toBe(true)
+        const path = target === '' ? join(ROOT, page) : join(ROOT, dirname(page), target)
+        expect(existsSync(path), `${page} points to ${target}`).toBe(true)
+        if (anchor !== undefined) expect(anchorsIn(path), `${page} points to ${target}#${anchor}`).toContain(anchor)
       }
     }
   })

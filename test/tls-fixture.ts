@@ -6,8 +6,17 @@ import * as x509 from '@peculiar/x509'
 /** A certificate authority that lives as long as a test. */
 export interface TestAuthority {
   readonly caPem: string
-  /** A server certificate for these DNS names and IP addresses; `cert` and `key` are PEM for `tls.createServer`. */
-  issue(names: string[]): Promise<{ cert: string; key: string }>
+  /**
+   * A server certificate for these DNS names and IP addresses; `cert` and `key` are PEM for `tls.createServer`. Valid
+   * since yesterday, for a quarter of a year, unless `validity` says otherwise.
+   */
+  issue(names: string[], validity?: Validity): Promise<{ cert: string; key: string }>
+}
+
+/** When a certificate counts. */
+export interface Validity {
+  readonly notBefore: Date
+  readonly notAfter: Date
 }
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -18,7 +27,8 @@ export async function createTestAuthority(): Promise<TestAuthority> {
   x509.cryptoProvider.set(crypto)
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const ca = await x509.X509CertificateGenerator.createSelfSigned({
-    ...validity(),
+    ...serialAndAlgorithm(),
+    ...nowValid(),
     name: `CN=Test authority ${randomBytes(4).toString('hex')}`,
     keys,
     extensions: [
@@ -27,13 +37,19 @@ export async function createTestAuthority(): Promise<TestAuthority> {
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   })
-  return { caPem: ca.toString('pem'), issue: (names) => issue(ca, keys.privateKey, names) }
+  return { caPem: ca.toString('pem'), issue: (...wanted) => issue(ca, keys.privateKey, ...wanted) }
 }
 
-async function issue(ca: x509.X509Certificate, signingKey: CryptoKey, names: string[]) {
+async function issue(
+  ca: x509.X509Certificate,
+  signingKey: CryptoKey,
+  names: string[],
+  validity: Validity = nowValid(),
+) {
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const cert = await x509.X509CertificateGenerator.create({
-    ...validity(),
+    ...serialAndAlgorithm(),
+    ...validity,
     subject: `CN=${names[0]}`,
     issuer: ca.subject,
     publicKey: keys.publicKey,
@@ -53,14 +69,16 @@ async function issue(ca: x509.X509Certificate, signingKey: CryptoKey, names: str
   return { cert: cert.toString('pem'), key }
 }
 
-function validity() {
+function nowValid(): Validity {
+  return { notBefore: new Date(Date.now() - dayMs), notAfter: new Date(Date.now() + 90 * dayMs) }
+}
+
+function serialAndAlgorithm() {
   const serial = randomBytes(16)
   // A positive, non-zero integer in every encoding.
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40
   return {
     serialNumber: serial.toString('hex'),
-    notBefore: new Date(Date.now() - dayMs),
-    notAfter: new Date(Date.now() + 90 * dayMs),
     signingAlgorithm: algorithm,
   }
 }

@@ -1,21 +1,19 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { readHost, readHostPattern, readRegistryHostPattern } from './host-key.ts'
+import { readHost, readRegistryHostPattern } from './host-key.ts'
+import { expiredKeys, hostCredentials, origin, signatures } from './origin-schema.ts'
 import {
   baseUrl,
-  basic,
   certificateName,
   file,
-  flag,
-  host,
-  hostAndPort,
   hostRecord,
   listenHost,
+  type Path,
   proxy,
   section,
   size,
+  text,
   time,
-  token,
   wholeNumber,
 } from './value-kinds.ts'
 
@@ -66,112 +64,141 @@ export function createSchema(folder: string) {
   })
 }
 
-/** The schema of the keys alone, for walks over its shape (`schema-path.ts`). */
+/**
+ * The schema of the keys alone, for walks over its shape (`schema-path.ts`). Descriptions and examples are the source of
+ * docs/configuration.md (`npm run docs`).
+ */
 export function createSections(folder: string) {
   const path = file(folder)
   return z.strictObject({
     listen: section({
-      host: listenHost().prefault('127.0.0.1'),
-      port: wholeNumber(0, 65_535).prefault(8443),
-      tls: listenTls(path).prefault('auto'),
+      host: listenHost()
+        .prefault('127.0.0.1')
+        .describe('Address or name to listen on. `0.0.0.0` or `::` for all; the default is for this machine alone.'),
+      port: wholeNumber(0, 65_535).prefault(8443).describe('Port to listen on; `0` takes any free one.'),
+      tls: listenTls(path)
+        .prefault('auto')
+        .describe(
+          '`auto` makes a private certificate authority in `stateDir/tls`, which clients must trust. `off` speaks plain http, for a TLS front. Else one of the two forms below.',
+        ),
+    }).describe('Where clients connect.'),
+    publicUrl: baseUrl(['https:']).exactOptional().meta({
+      description:
+        'The address that clients use, for the names in the certificate and configurations that are printed.',
+      example: 'https://mirror.example.com/',
     }),
-    publicUrl: baseUrl(['https:']).exactOptional(),
-    dataDir: path.prefault('./data'),
-    stateDir: path.exactOptional(),
-    mode: z.enum(['online', 'sealed']).prefault('online'),
+    dataDir: path.prefault('./data').describe('Archives, evidence and records. Safe to copy while the mirror runs.'),
+    stateDir: path.exactOptional().meta({
+      description: 'TLS keys and other things of this one instance, never to be shared. Default: `state` in `dataDir`.',
+      example: '/var/lib/terramirror-state',
+    }),
+    mode: z
+      .enum(['online', 'sealed'])
+      .prefault('online')
+      .describe('`sealed`: nothing is fetched, no connection is made, only what is held is served.'),
     origins: hostRecord(readRegistryHostPattern, origin(path))
       .refine((origins) => Object.keys(origins).length > 0, {
         error: 'no registry is named, so nothing would be served; name one, or delete the key for the defaults',
       })
-      .prefault({ 'registry.terraform.io': {}, [OPENTOFU_REGISTRY]: {} }),
-    hosts: hostRecord(readHost, hostCredentials(path)).prefault({}),
-    upstream: upstream(path),
+      .prefault({ 'registry.terraform.io': {}, [OPENTOFU_REGISTRY]: {} })
+      .describe(
+        'The registries that are served, by `host[:port]` as clients write it, or `*.domain` for every host below it. Without the list: registry.terraform.io and registry.opentofu.org; a list of your own replaces it.',
+      ),
+    hosts: hostRecord(readHost, hostCredentials(path))
+      .prefault({})
+      .describe('Credentials for other hosts, to which the documents of origins point (archives).'),
+    upstream: upstream(path).describe('How origins are talked to.'),
     freshness: section({
-      versions: time(0, 30 * DAY).prefault('5m'),
-      discovery: time(0, 30 * DAY).prefault('1h'),
-      notFound: time(0, 60_000).prefault('30s'),
-    }),
+      versions: time(0, 30 * DAY)
+        .prefault('5m')
+        .describe('Lists of versions.'),
+      discovery: time(0, 30 * DAY)
+        .prefault('1h')
+        .describe('Service discovery documents.'),
+      notFound: time(0, 60_000).prefault('30s').describe('An origin\'s "not found"; at most `60s`.'),
+    }).describe('How long answers of origins are served before they are asked for again.'),
     archives: section({
-      maxArchiveSize: size(1).prefault('2GB'),
-      recheckAfter: time(0, 3650 * DAY).prefault('24h'),
-    }),
+      maxArchiveSize: size(1).prefault('2GB').describe('A larger archive is refused.'),
+      recheckAfter: time(0, 3650 * DAY)
+        .prefault('24h')
+        .describe('A held archive is hashed again before it is served when the last time is longer ago.'),
+    }).describe('How archives are kept and handed out.'),
     verification: section({
-      signatures: signatures().prefault('required'),
-      expiredKeys: expiredKeys().prefault('accept'),
-    }),
+      signatures: signatures()
+        .prefault('required')
+        .describe('`required`: the origin must list keys. `whenListed`: without keys, checksums are enough.'),
+      expiredKeys: expiredKeys()
+        .prefault('accept')
+        .describe('`accept`: a key counts as of the time of signing. `refuse`: an expired key is no key.'),
+    }).describe(
+      'What providers must show, at every origin that has no rules of its own. registry.opentofu.org has a default of its own: `signatures: whenListed`.',
+    ),
     log: section({
-      level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).prefault('info'),
-      format: z.enum(['auto', 'json', 'text']).prefault('auto'),
-    }),
+      level: z
+        .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+        .prefault('info')
+        .describe('The least level that is logged.'),
+      format: z
+        .enum(['auto', 'json', 'text'])
+        .prefault('auto')
+        .describe('`auto`: text on a terminal, else one JSON object a line.'),
+    }).describe('What is logged, on standard error.'),
   })
 }
 
-type Path = ReturnType<typeof file>
-
 function listenTls(path: Path) {
-  const automatic = z.strictObject({ auto: z.literal(true), names: z.array(certificateName()).prefault([]) })
-  const files = z.strictObject({ certFile: path, keyFile: path, clientCaFile: path.exactOptional() })
+  const automatic = z.strictObject({
+    auto: z.literal(true).meta({ description: 'The long form of `auto`.', example: true }),
+    names: z.array(certificateName()).prefault([]).describe('More names and addresses that clients use.'),
+  })
+  const files = z.strictObject({
+    certFile: path.meta({
+      description: "Your own certificate chain, the server's first (PEM). Read again when it changes.",
+      example: '/etc/terramirror/tls.crt',
+    }),
+    keyFile: path.meta({ description: 'Its key, without a password (PEM).', example: '/etc/terramirror/tls.key' }),
+    clientCaFile: path.exactOptional().meta({
+      description: 'Clients must show a certificate of this authority. Terraform cannot: it is for a front.',
+      example: '/etc/terramirror/client-ca.pem',
+    }),
+  })
   return z
     .union([z.enum(['auto', 'off']), automatic, files], {
       error: 'expected auto, off, { auto: true, names: [NAME] } or { certFile: FILE, keyFile: FILE }',
     })
     .transform((tls) => (tls === 'auto' ? { auto: true as const, names: [] } : tls))
-}
-
-function origin(path: Path) {
-  return z
-    .strictObject({
-      token: token().exactOptional(),
-      address: hostAndPort().exactOptional(),
-      services: section({
-        'providers.v1': baseUrl(['https:', 'http:']).exactOptional(),
-        'modules.v1': baseUrl(['https:', 'http:']).exactOptional(),
-      }),
-      caFile: path.exactOptional(),
-      allowPrivateAddresses: flag().prefault(false),
-      allowedHosts: z.array(host(readHostPattern)).exactOptional(),
-      allowHttp: flag().prefault(false),
-      verification: section({ signatures: signatures().exactOptional(), expiredKeys: expiredKeys().exactOptional() }),
-    })
-    .superRefine((value, context) => {
-      if (value.allowHttp) return
-      for (const [name, url] of Object.entries(value.services)) {
-        if (!url.startsWith('http:')) continue
-        const message = 'expected an https URL (allowHttp: true at this origin allows http)'
-        context.addIssue({ code: 'custom', path: ['services', name], message })
-      }
-    })
-}
-
-function hostCredentials(path: Path) {
-  return z
-    .strictObject({ token: token().exactOptional(), basic: basic().exactOptional(), caFile: path.exactOptional() })
-    .refine((value) => value.token === undefined || value.basic === undefined, {
-      error: 'token and basic exclude each other',
-    })
+    .meta({ kind: '`auto`, `off`, `{ auto, names }` or `{ certFile, keyFile }`' })
 }
 
 function upstream(path: Path) {
   return section({
-    connectTimeout: time(1, DAY).prefault('5s'),
-    idleTimeout: time(1, DAY).prefault('60s'),
-    minRate: size(0).prefault('1kB'),
-    retries: wholeNumber(0, 20).prefault(3),
-    concurrency: wholeNumber(1, 10_000).prefault(32),
-    proxy: proxy().exactOptional(),
-    noProxy: z.string().exactOptional(),
-    caFile: path.exactOptional(),
+    connectTimeout: time(1, DAY).prefault('5s').describe('To look a name up, connect and shake hands.'),
+    idleTimeout: time(1, DAY).prefault('60s').describe('The longest silence while an answer is awaited or comes in.'),
+    minRate: size(0)
+      .prefault('1kB')
+      .describe('An archive that comes slower, per second, is given up and resumed; `0B` for no limit.'),
+    retries: wholeNumber(0, 20).prefault(3).describe('How often a failed request is repeated.'),
+    concurrency: wholeNumber(1, 10_000).prefault(32).describe('Requests at one time to one origin.'),
+    proxy: proxy().exactOptional().meta({
+      description:
+        'An http or https proxy, or `off`. Default: `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment.',
+      example: 'http://user:password@proxy.example:3128',
+    }),
+    noProxy: text().exactOptional().meta({
+      description: 'Hosts, domains and networks that are reached without the proxy.',
+      example: 'localhost,.acme.example,10.0.0.0/8',
+    }),
+    caFile: path.exactOptional().meta({
+      description: 'Trusted beside the public roots, for all origins (TLS-inspecting proxies).',
+      example: './corporate-ca.pem',
+    }),
     userAgent: z
       .string()
       .regex(/^[\x21-\x7e][\x20-\x7e]*$/, { error: 'expected printable ASCII' })
-      .exactOptional(),
+      .exactOptional()
+      .meta({
+        description: 'What origins see. Default: `Terramirror/VERSION`.',
+        example: 'Terramirror (ops@acme.example)',
+      }),
   })
-}
-
-function signatures() {
-  return z.enum(['required', 'whenListed'])
-}
-
-function expiredKeys() {
-  return z.enum(['accept', 'refuse'])
 }

@@ -112,7 +112,12 @@ function certificateFailure(error: unknown, url: URL): MirrorError {
   const message =
     `The certificate of ${subject} is not trusted: ${describe(error)} (${place.upstreamUrl}). ` +
     'If a private authority issued it, name that authority in caFile of the origin, of the host or of upstream'
-  return new MirrorError('UPSTREAM_TLS', message, place, error)
+  return new MirrorError('UPSTREAM_TLS', message, place, withoutAdvice(error))
+}
+
+/** The log shows causes too: there, Node's advice on switches of its own would stand beside ours to set caFile. */
+function withoutAdvice(error: unknown): Error {
+  return Object.assign(new Error(describe(error)), { code: codeOf(error) })
 }
 
 function timeout(error: unknown, url: URL): AttemptFailed {

@@ -17,6 +17,7 @@ test('a private authority fails by default, and the error says certificate, host
   expect(error.message).toContain('certificate')
   expect(error.message).toContain(origin)
   expect(error.message).toContain('caFile')
+  expect(String(error.cause)).not.toContain('Node.js')
   expect(client.observed.retried).toEqual([])
 })
 
