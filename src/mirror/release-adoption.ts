@@ -25,10 +25,13 @@ export interface Candidate {
   readonly at: string
 }
 
+/** Bytes that a release points to, by digest. */
+export type Evidence = ReadonlyMap<Sha256, Uint8Array>
+
 /** A release record and the blobs that it points to, each once; blobs are stored first. */
 export interface ReleaseWithEvidence {
   readonly release: Release
-  readonly evidence: readonly Uint8Array[]
+  readonly evidence: Evidence
 }
 
 /**
@@ -83,7 +86,7 @@ export function createRelease(candidate: Candidate): ReleaseWithEvidence {
   }
   const outdated = outdatedChecksums(previous, release)
   if (outdated.length > 0) release.outdatedChecksums = outdated
-  return { release, evidence: [...evidence.values()] }
+  return { release, evidence }
 }
 
 function outdatedChecksums(previous: Release | undefined, next: Release): Sha256[] {

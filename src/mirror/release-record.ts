@@ -113,6 +113,13 @@ export function checksumsOf({ authentication }: Pick<ReleasePlatform, 'authentic
   return signature === undefined ? { sums } : { sums, signature }
 }
 
+/** True for a blob that a release points to, or whose digest it remembers. */
+export function namesEvidence(release: Release, digest: Sha256): boolean {
+  const { platforms, outdatedChecksums = [] } = release
+  const documents = Object.values(platforms).flatMap(({ signingKeys, packages }) => [signingKeys, packages])
+  return documents.includes(digest) || allChecksums(release).has(digest) || outdatedChecksums.includes(digest)
+}
+
 /** Every SHA256SUMS and signature that the documents of a release name. */
 export function allChecksums(release: Release): Set<Sha256> {
   return new Set(
