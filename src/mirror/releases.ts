@@ -96,8 +96,7 @@ export class Releases {
 
     if (this.#parts.upstreamFor(hostname) === undefined) {
       if (known !== undefined) return { value: known, outcome: 'hit' }
-      const message = `${name} is not cached, and this mirror is sealed: warm it while online`
-      throw new MirrorError('NOT_CACHED', message, { item: name })
+      throw notCached(name)
     }
     if (known !== undefined && check !== undefined && this.#isFresh(check)) return answerOf({ ...check, known }, 'hit')
 
@@ -153,6 +152,7 @@ export class Releases {
     // That it was a 404 some time ago says nothing while the origin cannot be asked (design, rule 3).
     const problem = isNotFound(remembered) ? (outage ?? remembered) : (remembered ?? outage)
     if (problem !== undefined) throw problem
+    if (this.#parts.upstreamFor(address.hostname) === undefined) throw notCached(`${nameOf(address, version)} ${name}`)
     throw new MirrorError('PLATFORM_NOT_FOUND', `${nameOf(address, version)} is not published for ${name}`, {
       address: formatProviderAddress(address),
       version,
@@ -166,15 +166,20 @@ export class Releases {
   }
 
   /**
-   * A blob that the release names, or named before its last change; undefined if it is none of these or not held.
-   * Asks nobody. @throws MirrorError `STORAGE_FAILED`
+   * A blob that the release names, or named before its last change: `unknown` if it is none of these, `lost` if it is
+   * not held any more. Asks nobody. @throws MirrorError `STORAGE_FAILED`
    */
-  async readEvidence(address: ProviderAddress, version: Version, digest: Sha256): Promise<Uint8Array | undefined> {
+  async readEvidence(
+    address: ProviderAddress,
+    version: Version,
+    digest: Sha256,
+  ): Promise<Uint8Array | 'unknown' | 'lost'> {
     const { catalogue, blobs } = this.#parts
     const { release } = await catalogue.version(address, version)
     const unsaved = this.#checks.get(nameOf(address, version))?.unsaved?.evidence.get(digest)
     if (unsaved !== undefined) return unsaved
-    return release !== undefined && namesEvidence(release, digest) ? blobs.read(digest) : undefined
+    if (release === undefined || !namesEvidence(release, digest)) return 'unknown'
+    return (await blobs.read(digest)) ?? 'lost'
   }
 
   async #askAgain(
@@ -306,6 +311,12 @@ export class Releases {
 
 function answerOf({ known, failure }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
   return failure === undefined ? { value: known, outcome } : { value: known, outcome: 'stale', reason: failure }
+}
+
+function notCached(item: string): MirrorError {
+  return new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
+    item,
+  })
 }
 
 function nameOf(address: ProviderAddress, version: Version): string {
