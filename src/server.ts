@@ -98,6 +98,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     publicUrl: config.publicUrl,
+    defaultOrigin: config.defaultOrigin,
   })
   const identity = await openTlsIdentity({
     tls: config.listen.tls,
