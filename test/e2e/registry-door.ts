@@ -48,22 +48,23 @@ export function follow(documentPath: string, link: unknown): string {
   return url.pathname
 }
 
-/** All that a client fetches before it installs, byte for byte. */
-export interface FetchedPackage {
+/** What a client judges an archive by, byte for byte. */
+export interface FetchedEvidence {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into documents whose shape is what they test
   readonly document: any
   readonly sums: Answer
   readonly signature: Answer
-  readonly archive: Answer
+  /** Where the document leads for the archive. */
+  readonly archivePath: string
 }
 
-/** Asks as a client does: the document, then the three files that it names. */
-export async function fetchPackage(
+/** Asks as a client does: the document, then the SHA256SUMS and the signature that it names. */
+export async function fetchEvidence(
   mirror: TestMirror,
   provider: string,
   version: string,
   platform: string,
-): Promise<FetchedPackage> {
+): Promise<FetchedEvidence> {
   const path = downloadPath(provider, version, platform)
   const answer = await mirror.ask(path)
   expect(answer.status, answer.body.toString()).toBe(200)
@@ -73,8 +74,19 @@ export async function fetchPackage(
     document,
     sums: await get(document.shasums_url),
     signature: await get(document.shasums_signature_url),
-    archive: await get(document.download_url),
+    archivePath: follow(path, document.download_url),
   }
+}
+
+/** All that a client fetches before it installs. */
+export async function fetchPackage(
+  mirror: TestMirror,
+  provider: string,
+  version: string,
+  platform: string,
+): Promise<FetchedEvidence & { readonly archive: Answer }> {
+  const evidence = await fetchEvidence(mirror, provider, version, platform)
+  return { ...evidence, archive: await mirror.ask(evidence.archivePath) }
 }
 
 function providerPath(provider: string): string {
