@@ -5,6 +5,7 @@ import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import { createOriginKey } from '../origin/origin-key.ts'
 import type { Publication } from '../origin/release.ts'
 import { startMirror } from './mirror-fixture.ts'
+import { fetchEvidence } from './registry-door.ts'
 import { expectAnswers, warm } from './status-answers.ts'
 import { TestClock } from './test-clock.ts'
 
@@ -186,6 +187,8 @@ describe('a storage that cannot take more', () => {
     await expectAnswers(mirror, unheld, { index: 200, version: 200, archive: status, code })
     await origin.publish({ provider: 'acme/widget', version: '1.1.0' })
     await expectAnswers(mirror, { ...unheld, version: '1.1.0' }, { index: 200, version: 200, archive: status })
+    const { sums, signature } = await fetchEvidence(mirror, 'acme/widget', '1.1.0', 'darwin_arm64')
+    expect([sums.status, signature.status]).toEqual([200, 200])
     broken = false
     await expectAnswers(mirror, { ...unheld, version: '1.1.0' }, { index: 200, version: 200, archive: 200 })
   })
