@@ -6,7 +6,7 @@ import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import { loneNetworkPermitted, openLoneNetwork } from './lone-network.ts'
 import { startMirror, type TestMirror } from './mirror-fixture.ts'
 import { createMirrorWorkspace, HOST, hashesIn } from './mirror-workspace.ts'
-import { registryConfig } from './registry-door.ts'
+import { fetchPackage, registryBase, registryConfig } from './registry-door.ts'
 import { CURRENT_PLATFORM, terraformAvailable } from './terraform-cli.ts'
 import { startTlsFront } from './tls-front.ts'
 
@@ -49,6 +49,23 @@ describe('the discovery document of our own host', () => {
     expect([answer.status, answer.json().code]).toEqual([404, 'ORIGIN_NOT_ALLOWED'])
     expect(answer.json().error).toContain('registry.terraform.io')
   })
+})
+
+test('another mirror behind this door passes on what the origin signed, and verifies it again', async () => {
+  const release = await origin.publish({ provider: 'acme/chained', version: '1.0.0' })
+  const services = { 'providers.v1': registryBase(mirror.url) }
+  await using outer = await startMirror({
+    origin: { hosts: [HOST], address: origin.address, caPem: mirror.caPem },
+    config: { origins: { [HOST]: { services, allowPrivateAddresses: true } } },
+  })
+  origin.reset()
+  const { document, sums, signature, archive } = await fetchPackage(outer, 'acme/chained', '1.0.0', CURRENT_PLATFORM)
+  expect(document.signing_keys).toEqual(release.document(CURRENT_PLATFORM)?.signing_keys)
+  expect(sums.body.equals(release.sums)).toBe(true)
+  expect(signature.body.equals(release.signature ?? Buffer.alloc(0))).toBe(true)
+  expect(archive.body.equals(await release.package(CURRENT_PLATFORM).bytes())).toBe(true)
+  expect(await outer.metrics()).toMatch(/verdicts_total\{verdict="signed-checksums"\} 4/)
+  expect(origin.count('archive')).toBe(1)
 })
 
 describe.skipIf(terraformAvailable() === undefined)('terraform with other host names', () => {
