@@ -9,6 +9,7 @@ import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { Archives } from './mirror/archives.ts'
 import { Catalogue } from './mirror/catalogue.ts'
+import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness } from './mirror/freshness.ts'
 import { Mirror } from './mirror/mirror.ts'
 import type { MirrorObserver } from './mirror/observer.ts'
@@ -97,6 +98,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     publicUrl: config.publicUrl,
+    defaultOrigin: config.defaultOrigin,
   })
   const identity = await openTlsIdentity({
     tls: config.listen.tls,
@@ -202,7 +204,8 @@ function createMirror(
   const releases = new Releases({ ...common, versions, rulesFor, freshness })
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety })
-  return new Mirror({ catalogue, versions, releases, archives, hashes, upstreamFor })
+  const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
+  return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
 }
 
 /** Adds up what is stored, off every request's path; what comes later adds itself. */

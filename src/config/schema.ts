@@ -1,11 +1,13 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { readHost, readRegistryHostPattern } from './host-key.ts'
+import { parseHostname } from '../protocol/hostname.ts'
+import { readHost, readRegistryHost, readRegistryHostPattern } from './host-key.ts'
 import { expiredKeys, hostCredentials, origin, signatures } from './origin-schema.ts'
 import {
   baseUrl,
   certificateName,
   file,
+  host,
   hostRecord,
   listenHost,
   type Path,
@@ -20,6 +22,8 @@ import {
 const DAY = 86_400_000
 /** Most origins of registry.opentofu.org have no key, and OpenTofu itself accepts them (design, rule 1). */
 const OPENTOFU_REGISTRY = 'registry.opentofu.org'
+/** Whose providers and modules addresses with the mirror's own host mean. */
+const DEFAULT_ORIGIN = 'registry.terraform.io'
 
 /**
  * The configuration after parsing. Keys are the YAML keys; times are milliseconds, sizes are bytes, paths are absolute,
@@ -35,7 +39,6 @@ export type OriginConfig = Config['origins'][string]
  * start-up errors like unknown keys, with words of their own.
  */
 export const UNAVAILABLE_KEYS: readonly string[] = [
-  'defaultOrigin',
   'origins.*.networkMirror',
   'origins.*.filesystem',
   'hosts.*.sshKeyFile',
@@ -51,7 +54,12 @@ export const UNAVAILABLE_KEYS: readonly string[] = [
 
 /** The schema of the configuration. Relative paths in it are resolved against `folder`. */
 export function createSchema(folder: string) {
-  return createSections(folder).transform((config) => {
+  return createSections(folder).transform((config, context) => {
+    const { defaultOrigin } = config
+    if (defaultOrigin !== undefined && !Object.keys(config.origins).some((pattern) => covers(pattern, defaultOrigin))) {
+      const message = 'expected one of the origins; name the host under "origins" too'
+      context.addIssue({ code: 'custom', path: ['defaultOrigin'], message })
+    }
     const stateDir = config.stateDir ?? resolve(config.dataDir, 'state')
     const origins = Object.fromEntries(
       Object.entries(config.origins).map(([host, settings]) => {
@@ -60,8 +68,13 @@ export function createSchema(folder: string) {
         return [host, { ...settings, verification }]
       }),
     )
-    return { ...config, stateDir, origins }
+    return { ...config, stateDir, origins, defaultOrigin: parseHostname(defaultOrigin ?? DEFAULT_ORIGIN) }
   })
+}
+
+/** As the allow list of origins takes its patterns. */
+function covers(pattern: string, hostname: string): boolean {
+  return pattern === hostname || (pattern.startsWith('*.') && hostname.endsWith(pattern.slice(1)))
 }
 
 /**
@@ -96,11 +109,16 @@ export function createSections(folder: string) {
       .enum(['online', 'sealed'])
       .prefault('online')
       .describe('`sealed`: nothing is fetched, no connection is made, only what is held is served.'),
+    defaultOrigin: host(readRegistryHost).exactOptional().meta({
+      description:
+        "The origin that is meant by source addresses which begin with the mirror's own host. Most people need none. Default: `registry.terraform.io`.",
+      example: 'registry.terraform.io',
+    }),
     origins: hostRecord(readRegistryHostPattern, origin(path))
       .refine((origins) => Object.keys(origins).length > 0, {
         error: 'no registry is named, so nothing would be served; name one, or delete the key for the defaults',
       })
-      .prefault({ 'registry.terraform.io': {}, [OPENTOFU_REGISTRY]: {} })
+      .prefault({ [DEFAULT_ORIGIN]: {}, [OPENTOFU_REGISTRY]: {} })
       .describe(
         'The registries that are served, by `host[:port]` as clients write it, or `*.domain` for every host below it. Without the list: registry.terraform.io and registry.opentofu.org; a list of your own replaces it.',
       ),

@@ -5,6 +5,7 @@ import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import { canonicalVersion } from '../registry-data/client-rules.ts'
 import { IndexDocument, readDocument, VersionDocument } from './mirror-documents.ts'
 import { type RandomProvider, randomProvider } from './random-origin.ts'
+import { DownloadDocument, VersionsDocument } from './registry-documents.ts'
 import { zipHash } from './stage.ts'
 
 const STRICT_HOST = 'registry.example.test'
@@ -25,7 +26,7 @@ afterAll(async () => {
 })
 
 /** What came of all runs: that much is not left to chance. */
-const seen = { versions: 0, packages: 0, h1: 0, emptyDocuments: 0, refusals: 0, archives: 0, encoded: 0 }
+const seen = { versions: 0, packages: 0, h1: 0, emptyDocuments: 0, refusals: 0, archives: 0, downloads: 0, encoded: 0 }
 
 test('whatever an origin says, every document of ours is one that all clients read right', async () => {
   let run = 0
@@ -53,6 +54,8 @@ async function expectGoodDocuments(random: RandomProvider): Promise<void> {
   const base = `/providers/${provider.split('/').map(encodeURIComponent).join('/')}`
   const listed = Object.keys(readDocument(await mirror.ask(`${base}/index.json`), IndexDocument).versions)
   seen.versions += listed.length
+  const { versions } = readDocument(await mirror.ask(`/v1${base}/versions`), VersionsDocument)
+  expect(versions.map(({ version }) => version)).toEqual(listed)
   const known = new Set([...listed, ...[...published.keys()].map((key) => key.split(' ')[0] ?? '')])
   const read = async (version: string): Promise<void> => {
     const document = `${base}/${encodeURIComponent(version)}.json`
@@ -61,6 +64,10 @@ async function expectGoodDocuments(random: RandomProvider): Promise<void> {
       expect(published.get(`${version} ${platform}`)).toContain(hashes[0])
     }
     await expectFirstArchive(document, archives)
+    for (const [platform, { hashes }] of Object.entries(archives)) {
+      const path = `/v1${base}/${encodeURIComponent(version)}/download/${platform.replace('_', '/')}`
+      await expectGoodDownload(path, hashes[0])
+    }
   }
   for (const version of [...known, ...NEVER_PUBLISHED]) await read(version)
   // And once more, with an archive held of each.
@@ -85,6 +92,26 @@ async function publish(random: RandomProvider, provider: string): Promise<Map<st
     }
   }
   return published
+}
+
+/** The same package by the other door: every link is ours, and leads to what belongs together. */
+async function expectGoodDownload(path: string, zh: string): Promise<void> {
+  const answer = await mirror.ask(path)
+  if (answer.status !== 200) {
+    // Listed by its line of the verified sums: its own document cannot be read.
+    expect([answer.status, answer.json().code]).toEqual([502, 'UPSTREAM_INVALID'])
+    return
+  }
+  const document = readDocument(answer, DownloadDocument)
+  seen.downloads += 1
+  const get = (link: string): Promise<Answer> => mirror.ask(new URL(link, new URL(path, mirror.url)).pathname)
+  // The archives themselves came by the network mirror; another download of each would tell nothing new.
+  expect(document.download_url).toMatch(/^\.\.\/\.\.\/archives\//)
+  if (document.shasums_url === undefined) return
+  const sums = await get(document.shasums_url)
+  expect([sums.status, sums.body.toString()]).toEqual([200, expect.stringContaining(zh.slice(3))])
+  const signature = document.shasums_signature_url && (await get(document.shasums_signature_url))
+  if (signature) expect(signature.status).toBe(200)
 }
 
 type Packages = ReturnType<typeof VersionDocument.parse>['archives']

@@ -36,6 +36,10 @@ test.each([
   '/providers/registry.example.test/acme/other/index.json',
   '/providers/registry.example.test/acme/other/1.0.0.json',
   '/providers/registry.example.test/acme/other/1.0.0/linux_amd64/other.zip',
+  '/v1/providers/registry.example.test/acme/other/versions',
+  '/v1/providers/registry.example.test/acme/other/1.0.0/download/linux/amd64',
+  '/v1/providers/registry.example.test/acme/other/1.0.0/archives/linux_amd64/other.zip',
+  `/v1/providers/registry.example.test/acme/other/1.0.0/checksums/${'0'.repeat(64)}/SHA256SUMS`,
 ])(
   'a request that was here before is refused and asks nobody: mirrors never ask each other in a circle (%s)',
   async (path) => {

@@ -17,6 +17,7 @@ export interface MirrorWorkspaceOptions {
   /** Trusted beside the mirror's own certificate authority. */
   readonly caPem?: string
   readonly env?: Readonly<Record<string, string>>
+  readonly runner?: WorkspaceOptions['runner']
   /** Text of a lock file to begin with. */
   readonly lockFile?: string
 }
@@ -32,6 +33,7 @@ export async function createMirrorWorkspace(
     cliConfig,
     caPem: `${mirror.caPem}\n${caPem}`,
     env,
+    ...(options.runner === undefined ? {} : { runner: options.runner }),
   })
   if (lockFile !== undefined) await writeFile(join(workspace.dir, '.terraform.lock.hcl'), lockFile)
   return workspace

@@ -5,6 +5,7 @@ import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import { createOriginKey } from '../origin/origin-key.ts'
 import type { Publication } from '../origin/release.ts'
 import { startMirror } from './mirror-fixture.ts'
+import { fetchEvidence } from './registry-door.ts'
 import { expectAnswers, warm } from './status-answers.ts'
 import { TestClock } from './test-clock.ts'
 
@@ -130,7 +131,8 @@ describe('trouble with one platform is not the trouble of the others', () => {
     await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
     await using mirror = await startMirror({ origin })
     origin.fault({ kind: 'download', platform: 'linux_amd64' }, { status: 404 })
-    await expectAnswers(mirror, {}, { index: 200, version: 200, archive: 404, code: 'PLATFORM_NOT_FOUND' })
+    const code = 'PLATFORM_NOT_FOUND'
+    await expectAnswers(mirror, {}, { index: 200, version: 200, download: 404, archive: 404, code })
     await expectAnswers(mirror, { platform: 'darwin_arm64' }, { index: 200, version: 200, archive: 200 })
     const { archives } = (await mirror.version('acme/widget', '1.0.0')).json()
     expect(Object.keys(archives)).toEqual(['darwin_arm64', 'linux_arm64', 'windows_amd64'])
@@ -141,7 +143,17 @@ describe('trouble with one platform is not the trouble of the others', () => {
       platform === 'linux_amd64' ? { ...each, shasum: 'a'.repeat(64) } : each
     await origin.publish({ provider: 'acme/widget', version: '1.0.0', document })
     await using mirror = await startMirror({ origin })
-    await expectAnswers(mirror, {}, { index: 200, version: 200, archive: 502, code: 'CHECKSUM_MISMATCH' })
+    const code = 'CHECKSUM_MISMATCH'
+    await expectAnswers(mirror, {}, { index: 200, version: 200, download: 502, archive: 502, code })
+    await expectAnswers(mirror, { platform: 'darwin_arm64' }, { index: 200, version: 200, archive: 200 })
+  })
+
+  test('its download document does not come in time: listed by its line of SHA256SUMS, 504', async () => {
+    await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
+    await using mirror = await startMirror({ origin })
+    origin.fault({ kind: 'download', platform: 'linux_amd64' }, { hang: true })
+    const code = 'UPSTREAM_TIMEOUT'
+    await expectAnswers(mirror, {}, { index: 200, version: 200, download: 504, archive: 504, code })
     await expectAnswers(mirror, { platform: 'darwin_arm64' }, { index: 200, version: 200, archive: 200 })
   })
 })
@@ -175,6 +187,8 @@ describe('a storage that cannot take more', () => {
     await expectAnswers(mirror, unheld, { index: 200, version: 200, archive: status, code })
     await origin.publish({ provider: 'acme/widget', version: '1.1.0' })
     await expectAnswers(mirror, { ...unheld, version: '1.1.0' }, { index: 200, version: 200, archive: status })
+    const { sums, signature } = await fetchEvidence(mirror, 'acme/widget', '1.1.0', 'darwin_arm64')
+    expect([sums.status, signature.status]).toEqual([200, 200])
     broken = false
     await expectAnswers(mirror, { ...unheld, version: '1.1.0' }, { index: 200, version: 200, archive: 200 })
   })

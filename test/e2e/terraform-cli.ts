@@ -21,6 +21,8 @@ export interface WorkspaceOptions {
   readonly caPem?: string
   /** Further variables. Nothing else of the outer environment is passed on but `PATH`. */
   readonly env?: Readonly<Record<string, string>>
+  /** A program and its first arguments that run the CLI, whose path and arguments are appended; default none. */
+  readonly runner?: readonly string[]
 }
 
 /** How a run of the CLI ended. */
@@ -77,7 +79,8 @@ export async function createWorkspace(options: WorkspaceOptions): Promise<Worksp
 
   return {
     dir,
-    run: (args, { timeoutMs = 120_000 } = {}) => runTerraform(args, { cwd: dir, env, timeoutMs }),
+    run: (args, { timeoutMs = 120_000 } = {}) =>
+      runTerraform([...(options.runner ?? []), 'terraform', ...args], { cwd: dir, env, timeoutMs }),
     lockFile: () => readFile(lockPath, 'utf8').catch(emptyIfAbsent),
     async installed() {
       const cwd = join(dir, '.terraform/providers')
@@ -124,10 +127,11 @@ export function credentialsConfig(host: string, token: string): string {
 }
 
 async function runTerraform(
-  args: readonly string[],
+  command: readonly string[],
   options: { cwd: string; env: Record<string, string>; timeoutMs: number },
 ): Promise<TerraformRun> {
-  const child = spawn('terraform', args, { cwd: options.cwd, env: options.env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const [program = '', ...args] = command
+  const child = spawn(program, args, { cwd: options.cwd, env: options.env, stdio: ['ignore', 'pipe', 'pipe'] })
   // A run that a signal ended has no code; -1 stands for it.
   const ended = new Promise<number>((resolve, reject) => {
     child.once('error', reject)
@@ -142,7 +146,7 @@ async function runTerraform(
   ranInTime.abort()
   const output = (stdout + stderr).replaceAll(/\n│ (?=\S)/g, ' ')
   if (await limit) {
-    throw new Error(`terraform ${args.join(' ')} did not end within ${options.timeoutMs} ms:\n${output}`)
+    throw new Error(`${command.join(' ')} did not end within ${options.timeoutMs} ms:\n${output}`)
   }
   return { code, stdout, stderr, output }
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { createServer } from 'node:https'
 import { createTestAuthority } from '../tls-fixture.ts'
 
@@ -10,18 +10,33 @@ export interface TlsFront extends AsyncDisposable {
   readonly caPem: string
   /** Paths that did not lie below the prefix; they got a 404. */
   readonly strays: readonly string[]
+  /** Headers of every request, oldest first. */
+  readonly seen: readonly IncomingHttpHeaders[]
+}
+
+interface FrontOptions {
+  readonly prefix: string
+  readonly target: string
+  /** Sends clients that ask for service discovery at the root below the prefix; default they stray. */
+  readonly redirectDiscovery?: boolean
 }
 
 /**
  * A front proxy as operators put before a mirror with `tls: off`: ends TLS, cuts `prefix` (`/some/prefix`) off and passes
  * the rest on to `target` (`http://127.0.0.1:PORT/`). Nothing in answers is rewritten.
  */
-export async function startTlsFront({ prefix, target }: { prefix: string; target: string }): Promise<TlsFront> {
+export async function startTlsFront({ prefix, target, redirectDiscovery = false }: FrontOptions): Promise<TlsFront> {
   const authority = await createTestAuthority()
   const strays: string[] = []
+  const seen: IncomingHttpHeaders[] = []
   const { hostname, port } = new URL(target)
   const server = createServer(await authority.issue(['localhost', '127.0.0.1']), (incoming, outgoing) => {
     const { url = '/', method, headers } = incoming
+    seen.push(headers)
+    if (redirectDiscovery && url === '/.well-known/terraform.json') {
+      outgoing.writeHead(302, { location: `${prefix}${url}` }).end()
+      return
+    }
     if (!url.startsWith(`${prefix}/`)) {
       strays.push(url)
       outgoing.writeHead(404).end()
@@ -43,6 +58,7 @@ export async function startTlsFront({ prefix, target }: { prefix: string; target
     url: `https://localhost:${address.port}${prefix}/`,
     caPem: authority.caPem,
     strays,
+    seen,
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')
       server.close()

@@ -2,8 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
 import type { HeldVersion } from '../../src/mirror/catalogue.ts'
-import { type Candidate, createRelease, findChangedFile, isSameRelease } from '../../src/mirror/release-adoption.ts'
-import { Release } from '../../src/mirror/release-record.ts'
+import {
+  type Candidate,
+  createRelease,
+  findChangedFile,
+  isSameEvidence,
+  isSameRelease,
+} from '../../src/mirror/release-adoption.ts'
+import { allChecksums, Release } from '../../src/mirror/release-record.ts'
 import { parsePlatform } from '../../src/protocol/platform.ts'
 import type { AuthenticatedPackage, AuthenticatedRelease } from '../../src/verify/authenticate-release.ts'
 import { v1, widget } from './parts-fixture.ts'
@@ -62,6 +68,15 @@ function authenticated(files: Files, { answered = Object.keys(files), sums = tru
   }
 }
 
+/** An unsigned answer whose SHA256SUMS has a signature file beside it. */
+function withSignature(answer: AuthenticatedRelease, text: string): AuthenticatedRelease {
+  const packages = answer.packages.map((each): AuthenticatedPackage => {
+    if (each.authentication.rule !== 'unsigned-checksums') return each
+    return { ...each, authentication: { ...each.authentication, signature: sha256(Buffer.from(text)) } }
+  })
+  return { ...answer, packages }
+}
+
 function candidate(answer: AuthenticatedRelease, previous?: Release, fields: Partial<Candidate> = {}): Candidate {
   const held: HeldVersion = { release: previous, pin: undefined, archives: new Map() }
   const listed = { version: v1, spelling: 'v1.0', protocols: [], platforms: [] }
@@ -96,10 +111,11 @@ describe('the first answer', () => {
     const { signingKeys, packages, document } = release.platforms.linux_amd64 ?? {}
     expect(document).not.toHaveProperty('signing_keys')
     expect(document).not.toHaveProperty('packages')
-    const blobs = new Map(evidence.map((bytes) => [sha256(bytes), Buffer.from(bytes).toString()]))
+    const blobs = new Map([...evidence].map(([digest, bytes]) => [digest, Buffer.from(bytes).toString()]))
+    for (const [digest, bytes] of evidence) expect(sha256(bytes)).toBe(digest)
     expect(signingKeys && blobs.get(signingKeys)).toBe('{"gpg_public_keys":[]}')
     expect(packages && blobs.get(packages)).toBe('{"big":true}')
-    expect(evidence.length).toBe(3)
+    expect(evidence.size).toBe(3)
   })
 
   it('is complete unless a platform that was asked for is missing', () => {
@@ -182,6 +198,55 @@ describe('a later answer', () => {
       generation: 2,
       complete: false,
     })
+  })
+
+  it('replaces checksums that clients may be about to ask for: they are remembered, the oldest forgotten at last', () => {
+    const sums = (release: Release | undefined) => [...allChecksums(release ?? first)]
+    expect(first).not.toHaveProperty('outdatedChecksums')
+    const grown = adopt({ linux_amd64: 'a', manifest: 'm', darwin_arm64: 'b' }, first)
+    expect(grown.outdatedChecksums).toEqual(sums(first))
+    const changed = adopt({ linux_amd64: 'x' }, grown)
+    expect(changed.outdatedChecksums).toEqual([...sums(first), ...sums(grown)])
+    // What is named again is not outdated any more.
+    expect(adopt({ linux_amd64: 'a', manifest: 'm' }, changed).outdatedChecksums).not.toContain(sums(first)[0])
+    let release = first
+    for (let each = 0; each < 50; each++) release = adopt({ linux_amd64: `${each}` }, release)
+    expect(release.outdatedChecksums).toHaveLength(32)
+    expect(release.outdatedChecksums).not.toContain(sums(first)[0])
+  })
+
+  it('without the signature of an unsigned release keeps the one that is known, for the same checksums', () => {
+    const signed = withSignature(authenticated({ linux_amd64: 'a' }), 'S')
+    const { release } = createRelease(candidate(signed))
+    const again = createRelease(candidate(authenticated({ linux_amd64: 'a' }), release)).release
+    expect(again.platforms).toEqual(release.platforms)
+    const changed = createRelease(candidate(authenticated({ linux_amd64: 'b' }), release)).release
+    expect(changed.platforms.linux_amd64?.authentication).not.toHaveProperty('signature')
+    const renewed = createRelease(candidate(withSignature(authenticated({ linux_amd64: 'a' }), 'T'), release)).release
+    expect(renewed.platforms.linux_amd64?.authentication).toMatchObject({ signature: sha256(Buffer.from('T')) })
+  })
+
+  it('confirms a record if it tells nothing that the record lacks: links and a missing signature do not count', () => {
+    const answer = withSignature(authenticated({ linux_amd64: 'a' }), 'S')
+    const record = createRelease(candidate(answer)).release.platforms.linux_amd64
+    const [same] = answer.packages
+    if (same === undefined) throw new Error('no package')
+    const change = (published: Partial<typeof same.published>) => ({
+      ...same,
+      published: { ...same.published, ...published },
+    })
+    const document = same.published.document
+    expect(isSameEvidence(record, same)).toBe(true)
+    expect(isSameEvidence(record, change({ archiveUrl: 'https://files.example.test/?signed=2' }))).toBe(true)
+    const [unsigned = same] = authenticated({ linux_amd64: 'a' }).packages
+    expect(isSameEvidence(record, unsigned)).toBe(true)
+    const keys = { gpg_public_keys: [{ ascii_armor: 'new' }] }
+    expect(isSameEvidence(record, change({ document: { ...document, signing_keys: keys } }))).toBe(false)
+    expect(isSameEvidence(record, change({ document: { ...document, packages: { big: false } } }))).toBe(false)
+    expect(isSameEvidence(record, change({ protocols: ['6.0'] }))).toBe(false)
+    const [renewed = same] = withSignature(authenticated({ linux_amd64: 'a' }), 'T').packages
+    expect(isSameEvidence(record, renewed)).toBe(false)
+    expect(isSameEvidence(undefined, same)).toBe(false)
   })
 
   it('that contradicts a held archive is a change, although the release record was lost', () => {
