@@ -18,6 +18,8 @@ const LIFE_CHANGE_MS = 30_000
 
 /** How a question met the mirror. */
 export interface Circumstances {
+  /** In which the question was asked. */
+  readonly life: number
   /** The mirror was starting, stopping or dead during the question. */
   readonly disturbed: boolean
   readonly sealed: boolean
@@ -173,6 +175,7 @@ export class ChaosMirror implements AsyncDisposable {
       )
     const began = this.#lifeSpans.findLast(({ from }) => from <= span.from)
     return {
+      life: began?.life ?? 0,
       disturbed: this.#changes.some((change) => touches(change, [span])),
       sealed: began?.sealed ?? false,
       unreadable: felt(['unreadable'], slackMs),
