@@ -7,11 +7,11 @@ import {
   readEntry,
   Violation,
 } from './answer-format.ts'
-import type { Circumstances } from './chaos-mirror.ts'
 import type { Answer } from './client.ts'
 import type { ContentJudge } from './content-judge.ts'
 import type { FailureJudge } from './failure-judge.ts'
 import type { Knowledge } from './knowledge.ts'
+import type { Circumstances } from './mirror-history.ts'
 import type { Question } from './question.ts'
 import type { Reasons } from './reasons.ts'
 

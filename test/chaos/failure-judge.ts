@@ -1,7 +1,7 @@
 import { parseObject, Violation } from './answer-format.ts'
-import type { Circumstances } from './chaos-mirror.ts'
 import type { Answer } from './client.ts'
 import type { Knowledge } from './knowledge.ts'
+import type { Circumstances } from './mirror-history.ts'
 import type { Question } from './question.ts'
 import type { Reasons } from './reasons.ts'
 import type { Span } from './timeline.ts'

@@ -115,7 +115,7 @@ async function publishAgain(chaos: Chaos): Promise<void> {
 
 async function addFault(chaos: Chaos, which: (recipe: Recipe) => boolean): Promise<void> {
   const { world, random } = chaos
-  if (world.faultCount >= MAX_FAULTS) await world.clearOldestFault()
+  if (world.troubles.count >= MAX_FAULTS) await world.troubles.clearOldest()
   const recipe = pickRecipe(random, which)
   const scope = chooseScope(chaos, recipe)
   chaos.note(`fault: ${recipe.name} for ${JSON.stringify(scope)}`)
@@ -124,12 +124,12 @@ async function addFault(chaos: Chaos, which: (recipe: Recipe) => boolean): Promi
 
 async function clearFault(chaos: Chaos): Promise<void> {
   chaos.note('the oldest fault ends')
-  await chaos.world.clearOldestFault()
+  await chaos.world.troubles.clearOldest()
 }
 
 async function stopOrigin(chaos: Chaos): Promise<void> {
   chaos.note('the origin stops')
-  await chaos.world.stopOrigin()
+  await chaos.world.troubles.stopOrigin()
 }
 
 /** All that was known of a provider is still told when it is old and the origin is gone. */
@@ -146,12 +146,12 @@ async function outage(chaos: Chaos): Promise<void> {
   await chaos.pose(index)
   await chaos.pose(random.chance(0.5) ? document : chooseFrom(chaos, 'archive', provider))
   chaos.note('the origin starts')
-  await world.startOrigin()
+  await world.troubles.startOrigin()
 }
 
 async function startOrigin(chaos: Chaos): Promise<void> {
   chaos.note('the origin starts')
-  await chaos.world.startOrigin()
+  await chaos.world.troubles.startOrigin()
 }
 
 function chooseScope(chaos: Chaos, recipe: Recipe): Scope & { kinds: readonly RequestKind[] } {
