@@ -3,8 +3,6 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Long, and its outcome depends on real time: `npm run test:chaos`.
-    exclude: process.env.CHAOS === undefined ? ['test/chaos/**'] : [],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Two cores: end-to-end tests start real processes of their own.
