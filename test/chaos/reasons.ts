@@ -54,6 +54,8 @@ export class Reasons {
     const refreshed = this.#world.troubles.for(scope, span).length === 0
     if (version === undefined) return true
     if (version.mayBeUnlisted(this.#answered(question, span, refreshed ? FORCED_MS : LIST_MS))) return true
+    // While its list cannot be asked, the 404 of every document of a version that was withdrawn is its word.
+    if (version.mayBeGone(this.#answered(question, span, BELIEF_MS, 'download'))) return true
     return platform !== undefined && version.editions.some(({ platforms }) => !platforms.includes(platform))
   }
 
@@ -112,10 +114,10 @@ export class Reasons {
     return edition.platforms.filter((platform) => !edition.refusedPlatforms.includes(platform))
   }
 
-  /** Moments of what may still be believed at which the origin could be asked for its list. */
-  #answered(question: Question, span: Span, limitMs: number): Span[] {
+  /** Moments of what may still be believed at which the origin could be asked for its list, or its documents. */
+  #answered(question: Question, span: Span, limitMs: number, kind: 'versions' | 'download' = 'versions'): Span[] {
     const learnt = this.#learnt(span, limitMs).map(({ from, to }) => ({ from: from - FLIGHT_MS, to }))
-    return this.#world.troubles.answering({ ...scopeOf(question), kinds: ['versions'] }, learnt)
+    return this.#world.troubles.answering({ ...scopeOf(question), kinds: [kind] }, learnt)
   }
 
   #learnt(span: Span, limitMs: number): Span[] {
