@@ -44,7 +44,7 @@ const STEPS: Readonly<Record<string, Step>> = { ...CLIENT_STEPS, ...ORIGIN_STEPS
 /** Calm and stormy stretches take turns. */
 const STRETCH = 100
 const FIRST_PUBLICATIONS = 8
-const STEP_MS = 180_000
+const STEP_MS = 300_000
 
 /** Drives a mirror and its origin through as many steps as asked, or up to the first violation. */
 export async function run(options: RunOptions): Promise<RunReport> {
