@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { temporaryRoot } from './test/temp-root.ts'
 
 export default defineConfig({
   test: {
@@ -7,5 +8,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Two cores: end-to-end tests start real processes of their own.
     maxWorkers: 2,
+    // Modules are loaded once for each worker, not for each file: no file changes what another one sees.
+    isolate: false,
+    env: { TMPDIR: temporaryRoot() },
   },
 })

@@ -3,7 +3,7 @@ import type { TestOrigin } from '../origin/origin.ts'
 import type { RequestKind } from '../origin/origin-request.ts'
 import type { MachineWatch } from './machine-watch.ts'
 import { beginPeriod, endPeriod, type Span, type Timeline, touches, without } from './timeline.ts'
-import { type Effect, type Recipe, reaches, type Scope, type Trouble } from './trouble.ts'
+import { type Effect, type Recipe, reaches, type Scope, strikes, type Trouble } from './trouble.ts'
 
 /** How long an incomplete release and a 404 are believed (the mirror's defaults). */
 export const BELIEF_MS = 30_000
@@ -106,7 +106,8 @@ export class OriginTroubles {
 
   /** The moments of the spans at which the origin could give an honest answer to requests of this scope. */
   answering(scope: Scope, spans: readonly Span[]): Span[] {
-    const blocking = this.#all.filter((trouble) => trouble.blocks === true && reaches(trouble, scope))
+    // A limit may not have been noticed yet: it is certain to stop only what it strikes.
+    const blocking = this.#all.filter((trouble) => trouble.blocks === true && strikes(trouble, scope))
     return without(
       spans,
       blocking.map(({ period }) => period),
