@@ -77,7 +77,8 @@ export class ChaosMirror implements AsyncDisposable {
     this.#expectsEnd = false
     const program = fileURLToPath(new URL('mirror-process.ts', import.meta.url))
     const child = spawn(process.execPath, ['--expose-gc', program, configFile, String(aheadMs)], {
-      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      // Nothing is inherited: what is open must be the mirror's own.
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       // Compiled once for all lives.
       env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'terramirror-test-cache') },
     })
