@@ -7,7 +7,7 @@ import { forEachOf, Tally } from './tally.ts'
 
 const HOST = 'registry.opentofu.org'
 /** Versions in flight at once: each one is some fourteen requests to the origin. */
-const VERSIONS_AT_ONCE = 12
+const VERSIONS_AT_ONCE = 6
 const LISTED = 'platforms listed, each with the zh of the data alone and a URL of its own'
 const UNKNOWN_PROTOCOL =
   '  of them with protocols that a client would refuse of the registry, which no mirror document states'
