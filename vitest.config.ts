@@ -1,13 +1,15 @@
 import { defineConfig } from 'vitest/config'
+import { temporaryRoot } from './test/temp-root.ts'
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Long, and its outcome depends on real time: `npm run test:chaos`.
-    exclude: process.env.CHAOS === undefined ? ['test/chaos/**'] : [],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Two cores: end-to-end tests start real processes of their own.
     maxWorkers: 2,
+    // Modules are loaded once for each worker, not for each file: no file changes what another one sees.
+    isolate: false,
+    env: { TMPDIR: temporaryRoot() },
   },
 })

@@ -6,7 +6,7 @@ import { loadConfig } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
-import { type RunningServer, startServer } from './server.ts'
+import type { RunningServer } from './server.ts'
 import { startNotice } from './start-notice.ts'
 
 /** Running downloads get this long when the process is told to stop. */
@@ -43,6 +43,8 @@ async function serve(config: Config): Promise<void> {
   const log = createLog(config.log, process.stderr)
   log.debug({ config: describeConfig(config) }, 'configuration')
   const stopping = Promise.withResolvers<number>()
+  // Loaded when it is needed: help and a wrong configuration are answered at once.
+  const { startServer } = await import('./server.ts')
   const server = await startServer({
     config,
     version,

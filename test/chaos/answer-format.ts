@@ -1,4 +1,5 @@
 import type { Answer } from './client.ts'
+import type { Question } from './question.ts'
 import type { TrueVersion } from './truth.ts'
 
 /** Something that a mirror must never answer. */
@@ -64,4 +65,9 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** True for `{}`. */
 export function isEmptyRecord(value: unknown): boolean {
   return isRecord(value) && Object.keys(value).length === 0
+}
+
+/** @throws Violation if the mirror may not serve that host */
+export function assertNotForeign({ foreign }: Question): void {
+  if (foreign) throw new Violation('a host that is not served got an answer')
 }

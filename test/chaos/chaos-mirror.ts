@@ -9,57 +9,51 @@ import type { TestOrigin } from '../origin/origin.ts'
 import { type Answer, type Ask, Client } from './client.ts'
 import type { DiskFault } from './disk-fault.ts'
 import { LENIENT_HOST } from './edition.ts'
+import type { MachineWatch } from './machine-watch.ts'
+import { type Circumstances, MirrorHistory } from './mirror-history.ts'
 import type { Order, Usage } from './mirror-process.ts'
-import { beginPeriod, endPeriod, type Period, type Span, touches } from './timeline.ts'
+import type { Span } from './timeline.ts'
+import type { World } from './world.ts'
 
 const LOG_LINES = 4_000
 /** How long a process may take to start, and to end when it was told to. */
-const LIFE_CHANGE_MS = 30_000
-
-/** How a question met the mirror. */
-export interface Circumstances {
-  /** The mirror was starting, stopping or dead during the question. */
-  readonly disturbed: boolean
-  readonly sealed: boolean
-  readonly unreadable: boolean
-  /** Something could not be written during the question, or shortly before it. */
-  readonly unwritable: boolean
-}
+const LIFE_CHANGE_MS = 120_000
 
 /** A mirror as a process, through all of its lives over one data folder. */
 export class ChaosMirror implements AsyncDisposable {
   readonly folder: string
-  /** Counts the starts, from 1. */
-  life = 0
-  sealed = false
   /** Set when the process has ended although nobody told it to. */
   crash: string | undefined
   readonly #log: string[] = []
   readonly #origin: TestOrigin
-  readonly #changes: Period[] = []
-  readonly #diskTroubles: { readonly kind: DiskFault['kind']; readonly period: Period }[] = []
+  readonly #machine: MachineWatch
+  readonly #history = new MirrorHistory()
   readonly #waiting = new Map<number, (result: unknown) => void>()
-  readonly #lifeSpans: { readonly life: number; readonly sealed: boolean; readonly from: number }[] = []
   #orders = 0
   #child: ChildProcess | undefined
   #client: Client | undefined
   #expectsEnd = false
-  #dead: Period | undefined
 
-  private constructor(folder: string, origin: TestOrigin) {
+  private constructor(folder: string, { origin, machine }: World) {
     this.folder = folder
     this.#origin = origin
+    this.#machine = machine
   }
 
   /** Prepares a folder; `start` comes next. */
-  static async create(origin: TestOrigin): Promise<ChaosMirror> {
+  static async create(world: World): Promise<ChaosMirror> {
     const folder = await mkdtemp(join(tmpdir(), 'chaos-mirror-'))
-    await writeFile(join(folder, 'origin-ca.pem'), origin.caPem)
-    return new ChaosMirror(folder, origin)
+    await writeFile(join(folder, 'origin-ca.pem'), world.origin.caPem)
+    return new ChaosMirror(folder, world)
   }
 
   get dataDir(): string {
     return join(this.folder, 'data')
+  }
+
+  /** Counts the starts, from 1. */
+  get life(): number {
+    return this.#history.life
   }
 
   get running(): boolean {
@@ -79,16 +73,17 @@ export class ChaosMirror implements AsyncDisposable {
   async start({ sealed = false, aheadMs }: { sealed?: boolean; aheadMs: number }): Promise<void> {
     const configFile = join(this.folder, 'config.yaml')
     await writeFile(configFile, stringify(this.#config(sealed)))
-    this.life += 1
-    this.sealed = sealed
-    this.#lifeSpans.push({ life: this.life, sealed, from: performance.now() })
+    this.#history.noteStart({ sealed })
     this.#expectsEnd = false
     const program = fileURLToPath(new URL('mirror-process.ts', import.meta.url))
     const child = spawn(process.execPath, ['--expose-gc', program, configFile, String(aheadMs)], {
-      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
-      env: { PATH: process.env.PATH },
+      // Nothing is inherited: what is open must be the mirror's own.
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      // Compiled once for all lives.
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'terramirror-test-cache') },
     })
     this.#child = child
+    this.#machine.follow(this.pid)
     child.stderr?.on('data', (chunk: Buffer) => this.#keepLog(chunk))
     child.once('exit', (code, signal) => this.#noteEnd(child, `code ${code}, signal ${signal}`))
     const started = Promise.withResolvers<{ url: string; caFile: string }>()
@@ -101,16 +96,12 @@ export class ChaosMirror implements AsyncDisposable {
     })
     const { url, caFile } = await this.#within(started.promise, child, 'start')
     this.#client = new Client(url, await readFile(caFile, 'utf8'))
-    if (this.#dead !== undefined) await endPeriod(this.#dead, () => undefined)
-    this.#dead = undefined
+    await this.#history.noteUp()
   }
 
   /** Stops the process in good order, with a disk that can be read. It must end by itself, with code 0. */
   async stop(): Promise<void> {
-    const trouble = this.#diskTroubles.at(-1)
-    if (trouble?.kind === 'unreadable' && trouble.period.to === Number.POSITIVE_INFINITY) {
-      await this.setDisk({ kind: 'none' })
-    }
+    if (this.#history.diskTrouble === 'unreadable') await this.setDisk({ kind: 'none' })
     await this.#endWith('stop', async (child) => {
       this.#tell({ order: 'stop', graceMs: 3_000 }).catch(() => undefined)
       const [code] = await this.#within(once(child, 'exit'), child, 'end')
@@ -133,12 +124,9 @@ export class ChaosMirror implements AsyncDisposable {
 
   /** The disk behaves like this until the next call, or the end of the process. */
   async setDisk(fault: DiskFault): Promise<void> {
-    const running = this.#diskTroubles.at(-1)
     const tell = (): Promise<unknown> => this.#tell({ order: 'disk', fault })
-    if (fault.kind === 'none') await this.#endDiskTrouble(tell)
-    else if (running?.period.to !== Number.POSITIVE_INFINITY) {
-      this.#diskTroubles.push({ kind: fault.kind, period: await beginPeriod(tell) })
-    }
+    if (fault.kind === 'none') await this.#history.endDiskTrouble(tell)
+    else if (this.#history.diskTrouble === undefined) await this.#history.beginDiskTrouble(fault.kind, tell)
   }
 
   async usage(): Promise<Usage> {
@@ -165,19 +153,9 @@ export class ChaosMirror implements AsyncDisposable {
     this.#client?.close()
   }
 
+  /** How a question met it that was asked and answered in that span. */
   circumstances(span: Span): Circumstances {
-    const slackMs = 4_000
-    const felt = (kinds: readonly DiskFault['kind'][], slack: number): boolean =>
-      this.#diskTroubles.some(
-        ({ kind, period }) => kinds.includes(kind) && touches({ from: period.from, to: period.to + slack }, [span]),
-      )
-    const began = this.#lifeSpans.findLast(({ from }) => from <= span.from)
-    return {
-      disturbed: this.#changes.some((change) => touches(change, [span])),
-      sealed: began?.sealed ?? false,
-      unreadable: felt(['unreadable'], slackMs),
-      unwritable: felt(['full', 'unwritable', 'unreadable'], slackMs),
-    }
+    return this.#history.circumstances(span)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -191,18 +169,12 @@ export class ChaosMirror implements AsyncDisposable {
     if (child === undefined) throw new Error(`cannot ${how} a mirror that does not run`)
     if (child.exitCode !== null || child.signalCode !== null) throw new Error('the mirror has ended by itself')
     this.#expectsEnd = true
-    this.#dead = await beginPeriod(() => undefined)
-    this.#changes.push(this.#dead)
+    await this.#history.noteEnd()
     await end(child)
     this.#child = undefined
     this.#client?.close()
     this.#client = undefined
-    await this.#endDiskTrouble(async () => undefined)
-  }
-
-  async #endDiskTrouble(tell: () => Promise<unknown>): Promise<void> {
-    const running = this.#diskTroubles.at(-1)
-    if (running?.period.to === Number.POSITIVE_INFINITY) await endPeriod(running.period, tell)
+    await this.#history.endDiskTrouble(async () => undefined)
   }
 
   #tell(order: Order): Promise<unknown> {

@@ -11,10 +11,9 @@ describe.concurrent('whatever clients, origin, clock, disk and kills do', () => 
     { timeout: 900_000 },
     async (seed) => {
       const report = await run({ seed, steps: STEPS })
-      const { steps, seconds, lives, rests } = report
-      console.info(
-        `chaos, seed ${seed}: ${steps} steps in ${seconds} s, ${lives} lives, ${JSON.stringify(rests.at(-1))}`,
-      )
+      const { steps, seconds, busySeconds, lives, rests } = report
+      const time = `${seconds} s (machine busy for ${busySeconds} s)`
+      console.info(`chaos, seed ${seed}: ${steps} steps in ${time}, ${lives} lives, ${JSON.stringify(rests.at(-1))}`)
       if (report.violation !== undefined) console.error(report.violation)
       expect(report.violation).toBeUndefined()
       expect(report.steps).toBe(STEPS)

@@ -68,7 +68,7 @@ async function burst(chaos: Chaos, route: Question['route']): Promise<void> {
   const answers = await Promise.all(clients)
   const span = { from, to: performance.now() }
   const met = mirror.circumstances(span)
-  const alone = world.faultCount === 0 && world.troublesFor(scopeOf(question), span).length === 0
+  const alone = world.troubles.count === 0 && world.troubles.for(scopeOf(question), span).length === 0
   const good = answers.every((answer) => answer?.left || answer?.status === 200)
   const calm = alone && good && !met.disturbed && !met.unwritable && question.version?.editions.length === 1
   const count = world.archiveRequests(question) - before

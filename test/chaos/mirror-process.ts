@@ -7,7 +7,7 @@ import { type DiskFault, installDiskFaults, setDiskFault } from './disk-fault.ts
 /*
  * A mirror as a process that a test leads: `node --expose-gc test/chaos/mirror-process.ts CONFIG AHEAD_MS`. Its clock
  * and its disk are set by messages; each is answered when it has taken effect. After `stop` nothing is left that keeps
- * the process alive, and it ends by itself.
+ * the process alive, and it ends by itself. It ends at once when its leader is gone, and not before: Ctrl+C reaches both.
  */
 
 /** What the process is told. */
@@ -29,6 +29,10 @@ export interface Usage {
 const [configFile = '', startAheadMs = '0'] = process.argv.slice(2)
 let aheadMs = Number(startAheadMs)
 
+let stopping = false
+
+process.on('SIGINT', () => undefined)
+process.once('disconnect', () => !stopping && process.exit(1))
 await installDiskFaults()
 const config = await loadConfig({ file: configFile, set: [], cwd: dirname(configFile), env: {} })
 const server = await startServer({
@@ -56,6 +60,7 @@ async function obey(message: Order): Promise<unknown> {
     case 'usage':
       return usage()
     case 'stop':
+      stopping = true
       return server.close(message.graceMs)
   }
 }

@@ -10,11 +10,12 @@ import {
   PLATFORMS,
   somePlatforms,
 } from './choices.ts'
+import { LENIENT_HOST } from './edition.ts'
 import { advance } from './mirror-steps.ts'
 import type { Question } from './question.ts'
 import type { Step } from './step.ts'
 import { pickRecipe, type Recipe, type Scope } from './trouble.ts'
-import type { TrueVersion } from './truth.ts'
+import { TrueProvider, TrueVersion } from './truth.ts'
 
 const MAX_FAULTS = 4
 /** Older than a list is used without asking. */
@@ -34,6 +35,7 @@ export const ORIGIN_STEPS: Readonly<Record<string, Step>> = {
   fault: { weight: 110, storm: true, run: (chaos) => addFault(chaos, (recipe) => recipe.effect !== undefined) },
   'end of a fault': { weight: 90, run: (chaos) => clearFault(chaos) },
   'outage when lists are old': { weight: 12, run: outage },
+  'outage after an absence': { weight: 10, run: outageAfterAbsence },
   'origin stops': { weight: 8, storm: true, run: stopOrigin },
   'origin starts': { weight: 25, storm: true, run: startOrigin },
 }
@@ -115,7 +117,7 @@ async function publishAgain(chaos: Chaos): Promise<void> {
 
 async function addFault(chaos: Chaos, which: (recipe: Recipe) => boolean): Promise<void> {
   const { world, random } = chaos
-  if (world.faultCount >= MAX_FAULTS) await world.clearOldestFault()
+  if (world.troubles.count >= MAX_FAULTS) await world.troubles.clearOldest()
   const recipe = pickRecipe(random, which)
   const scope = chooseScope(chaos, recipe)
   chaos.note(`fault: ${recipe.name} for ${JSON.stringify(scope)}`)
@@ -124,12 +126,12 @@ async function addFault(chaos: Chaos, which: (recipe: Recipe) => boolean): Promi
 
 async function clearFault(chaos: Chaos): Promise<void> {
   chaos.note('the oldest fault ends')
-  await chaos.world.clearOldestFault()
+  await chaos.world.troubles.clearOldest()
 }
 
 async function stopOrigin(chaos: Chaos): Promise<void> {
   chaos.note('the origin stops')
-  await chaos.world.stopOrigin()
+  await chaos.world.troubles.stopOrigin()
 }
 
 /** All that was known of a provider is still told when it is old and the origin is gone. */
@@ -146,12 +148,29 @@ async function outage(chaos: Chaos): Promise<void> {
   await chaos.pose(index)
   await chaos.pose(random.chance(0.5) ? document : chooseFrom(chaos, 'archive', provider))
   chaos.note('the origin starts')
-  await world.startOrigin()
+  await world.troubles.startOrigin()
+}
+
+/** What the origin did not have some time ago is no word about now, when it cannot be asked. */
+async function outageAfterAbsence(chaos: Chaos): Promise<void> {
+  const { random, step } = chaos
+  // Nobody else asks for these, so that nothing but the answers of this step can be remembered.
+  const provider = random.chance(0.5) ? choosePublished(chaos) : new TrueProvider(`${LENIENT_HOST}/ghost/never${step}`)
+  const version = new TrueVersion(provider, `8.8.${step}`, `8.8.${step}`)
+  const question: Question = { route: 'document', provider, foreign: false, version, platform: undefined }
+  const before = await chaos.pose(question)
+  await advance(chaos, OLD_MS)
+  await stopOrigin(chaos)
+  const after = await chaos.pose(question)
+  if (before?.status === 200 && after?.status === 200)
+    chaos.fail('an absence of long ago is told in an outage', question)
+  chaos.note('the origin starts')
+  await chaos.world.troubles.startOrigin()
 }
 
 async function startOrigin(chaos: Chaos): Promise<void> {
   chaos.note('the origin starts')
-  await chaos.world.startOrigin()
+  await chaos.world.troubles.startOrigin()
 }
 
 function chooseScope(chaos: Chaos, recipe: Recipe): Scope & { kinds: readonly RequestKind[] } {

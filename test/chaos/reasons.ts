@@ -1,11 +1,14 @@
-import type { Circumstances } from './chaos-mirror.ts'
 import type { Answer } from './client.ts'
 import type { Knowledge } from './knowledge.ts'
+import type { Circumstances } from './mirror-history.ts'
+import { BELIEF_MS } from './origin-troubles.ts'
 import { isZip, type Question, scopeOf } from './question.ts'
 import type { Span } from './timeline.ts'
 import type { Scope, Trouble } from './trouble.ts'
-import { BELIEF_MS, LIST_MS, type World } from './world.ts'
+import type { World } from './world.ts'
 
+/** A list is used without asking for this long (the mirror's default). */
+const LIST_MS = 300_000
 /** Held things are answered without the origin after this long (1.5 s, less what timers are early). */
 const GRACE_MS = 1_400
 /** Two refreshes because of an unknown version are at least this far apart. */
@@ -48,9 +51,11 @@ export class Reasons {
     if (provider.mayBeUnknown(this.#answered(question, span, BELIEF_MS))) return true
     if (route === 'index') return false
     const scope: Scope = { ...scopeOf(question), kinds: ['discovery', 'versions'] }
-    const refreshed = this.#world.troublesFor(scope, span).length === 0
+    const refreshed = this.#world.troubles.for(scope, span).length === 0
     if (version === undefined) return true
     if (version.mayBeUnlisted(this.#answered(question, span, refreshed ? FORCED_MS : LIST_MS))) return true
+    // While its list cannot be asked, the 404 of every document of a version that was withdrawn is its word.
+    if (version.mayBeGone(this.#answered(question, span, BELIEF_MS, 'download'))) return true
     return platform !== undefined && version.editions.some(({ platforms }) => !platforms.includes(platform))
   }
 
@@ -109,10 +114,10 @@ export class Reasons {
     return edition.platforms.filter((platform) => !edition.refusedPlatforms.includes(platform))
   }
 
-  /** Moments of what may still be believed at which the origin could be asked for its list. */
-  #answered(question: Question, span: Span, limitMs: number): Span[] {
+  /** Moments of what may still be believed at which the origin could be asked for its list, or its documents. */
+  #answered(question: Question, span: Span, limitMs: number, kind: 'versions' | 'download' = 'versions'): Span[] {
     const learnt = this.#learnt(span, limitMs).map(({ from, to }) => ({ from: from - FLIGHT_MS, to }))
-    return this.#world.answering({ ...scopeOf(question), kinds: ['versions'] }, learnt)
+    return this.#world.troubles.answering({ ...scopeOf(question), kinds: [kind] }, learnt)
   }
 
   #learnt(span: Span, limitMs: number): Span[] {
@@ -120,6 +125,6 @@ export class Reasons {
   }
 
   #troubles(question: Question, span: Span): Trouble[] {
-    return this.#world.troublesFor(scopeOf(question), span)
+    return this.#world.troubles.for(scopeOf(question), span)
   }
 }

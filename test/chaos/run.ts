@@ -19,7 +19,8 @@ export interface RunOptions {
   readonly settleEvery?: number
   /** Kinds of steps that are left out, e.g. all restarts, to see whether one long life leaks. */
   readonly except?: (kind: string) => boolean
-  readonly onProgress?: (step: number) => void
+  /** Ends the run after the step under way. */
+  readonly signal?: AbortSignal
 }
 
 /** What a run has done and found. */
@@ -27,6 +28,8 @@ export interface RunReport {
   readonly seed: number
   readonly steps: number
   readonly seconds: number
+  /** For how long the machine was too busy for the mirror's limits to be held against the clock. */
+  readonly busySeconds: number
   /** The first violation with all that is needed to look into it; undefined if there was none. */
   readonly violation: string | undefined
   /** Steps by kind. */
@@ -41,14 +44,14 @@ const STEPS: Readonly<Record<string, Step>> = { ...CLIENT_STEPS, ...ORIGIN_STEPS
 /** Calm and stormy stretches take turns. */
 const STRETCH = 100
 const FIRST_PUBLICATIONS = 8
-const STEP_MS = 180_000
+const STEP_MS = 300_000
 
 /** Drives a mirror and its origin through as many steps as asked, or up to the first violation. */
 export async function run(options: RunOptions): Promise<RunReport> {
-  const { seed, steps, settleEvery = 400, except = () => false, onProgress } = options
+  const { seed, steps, settleEvery = 400, except = () => false, signal } = options
   const started = performance.now()
   await using world = await World.create(seed)
-  await using mirror = await ChaosMirror.create(world.origin)
+  await using mirror = await ChaosMirror.create(world)
   const knowledge = new Knowledge()
   const judge = new Judge({ world, knowledge, mirror })
   const chaos = new Chaos({ random: createRandom(seed), world, mirror, knowledge, judge })
@@ -57,23 +60,25 @@ export async function run(options: RunOptions): Promise<RunReport> {
   try {
     for (let count = 0; count < FIRST_PUBLICATIONS; count += 1) await ORIGIN_STEPS.publish?.run(chaos)
     await mirror.start({ aheadMs: 0 })
-    while (chaos.step < steps && !isOver(chaos)) {
+    while (chaos.step < steps && !isOver(chaos) && signal?.aborted !== true) {
       chaos.step += 1
       await calmDown(chaos)
       const kind = chooseKind(chaos, except)
       kinds[kind] = (kinds[kind] ?? 0) + 1
       await within(STEPS[kind]?.run(chaos), kind)
       if (chaos.step % settleEvery === 0 || chaos.step === steps) rests.push(await rest(chaos, rests))
-      onProgress?.(chaos.step)
     }
     await within(chaos.drain(), 'the last answers')
   } catch (error) {
     chaos.fail(error instanceof Error ? (error.stack ?? error.message) : String(error))
   }
   if (mirror.crash !== undefined) chaos.fail(`the mirror ended by itself: ${mirror.crash}`)
-  const seconds = Math.round((performance.now() - started) / 1_000)
+  const span = { from: started, to: performance.now() }
+  const seconds = Math.round((span.to - span.from) / 1_000)
+  const busySeconds = Math.round(world.machine.busyMs(span) / 1_000)
   const violation = chaos.violation === undefined ? undefined : describe(chaos, seed)
-  return { seed, steps: chaos.step, seconds, violation, kinds, answers: chaos.answers, lives: mirror.life, rests }
+  const { step, answers } = chaos
+  return { seed, steps: step, seconds, busySeconds, violation, kinds, answers, lives: mirror.life, rests }
 }
 
 /** Whatever happens, a step ends. @throws Error */
@@ -91,8 +96,8 @@ async function within(step: Promise<void> | undefined, kind: string): Promise<vo
 async function calmDown(chaos: Chaos): Promise<void> {
   if (isStormy(chaos) || chaos.step % STRETCH !== 1) return
   chaos.note('calm')
-  await chaos.world.clearAllFaults()
-  await chaos.world.startOrigin()
+  await chaos.world.troubles.clearAll()
+  await chaos.world.troubles.startOrigin()
   await chaos.mirror.setDisk({ kind: 'none' })
 }
 

@@ -17,8 +17,8 @@ export async function settle(chaos: Chaos): Promise<void> {
   chaos.note('all troubles end; from here on the answers must become exact')
   await chaos.drain()
   await chaos.mirror.setDisk({ kind: 'none' })
-  await chaos.world.clearAllFaults()
-  await chaos.world.startOrigin()
+  await chaos.world.troubles.clearAll()
+  await chaos.world.troubles.startOrigin()
   await advance(chaos, 11 * MINUTE_MS)
   for (const provider of chaos.world.providers) {
     await settleIndex(chaos, provider)

@@ -150,16 +150,23 @@ export function pickRecipe(random: Random, which: (recipe: Recipe) => boolean): 
   return possible[Number(random.weighted(weights))] ?? random.pick(possible)
 }
 
-/** True if requests of the scope may be struck by the trouble. */
-export function reaches(trouble: Scope, scope: Scope): boolean {
-  const { kinds, limits } = trouble as Scope & { limits?: true }
-  const sameHost = trouble.host === undefined || scope.host === undefined || trouble.host === scope.host
-  if (limits === true) return sameHost
+/** True if requests of the scope may feel the trouble: a limit keeps its whole host from being asked. */
+export function reaches(trouble: Scope & Effect, scope: Scope): boolean {
+  return trouble.limits === true ? sameHost(trouble, scope) : strikes(trouble, scope)
+}
+
+/** True if the trouble may strike requests of the scope themselves. */
+export function strikes(trouble: Scope, scope: Scope): boolean {
+  const { kinds } = trouble
   return (
-    sameHost &&
+    sameHost(trouble, scope) &&
     (kinds === undefined || scope.kinds === undefined || kinds.some((kind) => scope.kinds?.includes(kind))) &&
     (['provider', 'version', 'platform'] as const).every(
       (field) => trouble[field] === undefined || scope[field] === undefined || trouble[field] === scope[field],
     )
   )
+}
+
+function sameHost({ host }: Scope, scope: Scope): boolean {
+  return host === undefined || scope.host === undefined || host === scope.host
 }

@@ -67,6 +67,12 @@ export class TrueVersion {
     return this.editions.filter(({ period }) => touches(period, spans))
   }
 
+  /** True if the origin may have had nothing of it at a moment of the spans. */
+  mayBeGone(spans: readonly Span[]): boolean {
+    const periods = this.editions.map(({ period }) => period)
+    return without(spans, periods).length > 0
+  }
+
   /** True if it may have been missing from the origin's list at a moment of the spans. */
   mayBeUnlisted(spans: readonly Span[]): boolean {
     return without(spans, this.listed).length > 0

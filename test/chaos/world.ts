@@ -1,4 +1,3 @@
-import type { Fault } from '../origin/fault.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import type { RequestKind } from '../origin/origin-request.ts'
 import type { Publication } from '../origin/release.ts'
@@ -12,22 +11,12 @@ import {
   signedBy,
   verdictOf,
 } from './edition.ts'
-import { beginPeriod, endPeriod, type Span, Timeline, touches, without } from './timeline.ts'
-import { type Effect, type Recipe, reaches, type Scope, type Trouble } from './trouble.ts'
+import { MachineWatch } from './machine-watch.ts'
+import { nameAtOrigin, OriginTroubles } from './origin-troubles.ts'
+import { beginPeriod, endPeriod, Timeline } from './timeline.ts'
+import type { Recipe, Scope } from './trouble.ts'
 import { type Content, type Edition, TrueProvider, type TrueVersion } from './truth.ts'
 import { TwinWatch } from './twin-watch.ts'
-
-/** How long an incomplete release and a 404 are believed, and a list used without asking (the mirror's defaults). */
-export const BELIEF_MS = 30_000
-export const LIST_MS = 300_000
-/** A request to the origin that was under way when a trouble ended is over after this long. */
-const SLACK_MS = 4_000
-
-interface ActiveFault {
-  readonly fault: Fault
-  readonly trouble: Trouble | undefined
-  readonly transient: boolean
-}
 
 /**
  * The truth: what the origin publishes and published, and what troubles it has and had. Everything that changes the
@@ -36,22 +25,20 @@ interface ActiveFault {
 export class World implements AsyncDisposable {
   readonly timeline = new Timeline()
   readonly origin: TestOrigin
+  readonly machine = new MachineWatch()
+  readonly troubles: OriginTroubles
   readonly #seed: number
   readonly #signers: Signers
   readonly #providers = new Map<string, TrueProvider>()
-  readonly #faults: ActiveFault[] = []
-  readonly #troubles: Trouble[] = []
-  #stopped: Trouble | undefined
-  #contents = 0
-  #watch: Fault | undefined
   readonly #twins: TwinWatch
+  #contents = 0
 
   private constructor(seed: number, origin: TestOrigin, signers: Signers) {
     this.#seed = seed
     this.origin = origin
     this.#signers = signers
-    this.#twins = new TwinWatch(origin)
-    this.#renewWatch()
+    this.troubles = new OriginTroubles({ origin, timeline: this.timeline, machine: this.machine })
+    this.#twins = new TwinWatch(origin, this.machine)
   }
 
   static async create(seed: number): Promise<World> {
@@ -64,11 +51,6 @@ export class World implements AsyncDisposable {
 
   get providers(): readonly TrueProvider[] {
     return [...this.#providers.values()]
-  }
-
-  /** True while the origin refuses connections. */
-  get stopped(): boolean {
-    return this.#stopped !== undefined
   }
 
   /** Archives that were asked for twice at a time. */
@@ -86,11 +68,7 @@ export class World implements AsyncDisposable {
     version?: TrueVersion | undefined
     platform?: string | undefined
   }): number {
-    return this.origin.count(`archive ${this.#shorten(provider.name)} ${version?.spelling} ${platform}`)
-  }
-
-  get faultCount(): number {
-    return this.#faults.length
+    return this.origin.count(`archive ${nameAtOrigin(this.origin, provider.name)} ${version?.spelling} ${platform}`)
   }
 
   /** The provider of that name, `HOST/NAMESPACE/TYPE`; one that was never published is not remembered. */
@@ -156,91 +134,21 @@ export class World implements AsyncDisposable {
     if (known !== undefined) await endPeriod(known, () => this.origin.withdraw(provider.name))
   }
 
-  /** Makes requests of a scope suffer. Of faults that strike once, only the newest is in force. */
+  /** Makes requests of a scope suffer. */
   async addFault(recipe: Recipe, scope: Scope & { kinds: readonly RequestKind[] }): Promise<void> {
-    const transient = recipe.times === 1 && recipe.effect === undefined
-    if (transient) await this.#clearFaults(({ transient }) => transient)
-    const { kinds, host, provider, version, platform } = scope
-    const matcher = {
-      kind: kinds,
-      ...(host === undefined ? {} : { host }),
-      ...(provider === undefined ? {} : { provider: this.#shorten(provider) }),
-      ...(version === undefined ? {} : { version }),
-      ...(platform === undefined ? {} : { platform }),
-      ...(recipe.times === undefined ? {} : { times: recipe.times }),
-      ...(recipe.when === undefined ? {} : { when: recipe.when }),
-    }
-    let fault: Fault | undefined
-    const period = await beginPeriod(() => {
-      fault = this.origin.fault(matcher, recipe.behaviour)
-    })
-    this.#renewWatch()
-    const effect = mergeEffects(kinds.flatMap((kind) => recipe.effect?.(kind) ?? []))
-    const trouble = effect && { ...scope, ...effect, name: recipe.name, period }
-    // A few strikes keep nobody from an honest answer.
-    if (recipe.times !== undefined) delete trouble?.blocks
-    if (trouble !== undefined) this.#troubles.push(trouble)
-    if (fault !== undefined) this.#faults.push({ fault, trouble, transient })
-  }
-
-  /** Ends the fault that has been in force for the longest time. */
-  async clearOldestFault(): Promise<void> {
-    const oldest = this.#faults[0]
-    await this.#clearFaults((active) => active === oldest)
-  }
-
-  async clearAllFaults(): Promise<void> {
-    await this.#clearFaults(() => true)
-  }
-
-  /** Refuses connections until `startOrigin`. */
-  async stopOrigin(): Promise<void> {
-    if (this.#stopped !== undefined) return
-    const period = await beginPeriod(() => this.origin.stop())
-    this.#stopped = { name: 'the origin is stopped', statuses: [502, 504], blocks: true, period }
-    this.#troubles.push(this.#stopped)
-  }
-
-  async startOrigin(): Promise<void> {
-    if (this.#stopped === undefined) return
-    await endPeriod(this.#stopped.period, () => this.origin.start())
-    this.#stopped = undefined
-  }
-
-  /** Troubles that requests of this scope, asked during `span`, may still feel. */
-  troublesFor(scope: Scope, span: Span): Trouble[] {
-    return this.#troubles.filter((trouble) => {
-      if (!reaches(trouble, scope)) return false
-      const { period, memoryMs = BELIEF_MS, slackMs = SLACK_MS } = trouble
-      return touches({ from: period.from, to: period.to + slackMs }, this.timeline.learnt(span, memoryMs))
-    })
-  }
-
-  /** The moments of the spans at which the origin could give an honest answer to requests of this scope. */
-  answering(scope: Scope, spans: readonly Span[]): Span[] {
-    const blocking = this.#troubles.filter((trouble) => trouble.blocks === true && reaches(trouble, scope))
-    return without(
-      spans,
-      blocking.map(({ period }) => period),
-    )
+    await this.troubles.add(recipe, scope)
+    this.#twins.renew()
   }
 
   /** Forgets the origin's log. Only while nothing is under way. Troubles stay: a clock that is set back meets them again. */
   forgetRequests(): void {
     this.origin.reset()
-    this.#renewWatch()
+    this.#twins.renew()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.machine[Symbol.dispose]()
     await this.origin[Symbol.asyncDispose]()
-  }
-
-  async #clearFaults(which: (active: ActiveFault) => boolean): Promise<void> {
-    for (const active of this.#faults.filter(which)) {
-      this.#faults.splice(this.#faults.indexOf(active), 1)
-      if (active.trouble === undefined) active.fault.clear()
-      else await endPeriod(active.trouble.period, () => active.fault.clear())
-    }
   }
 
   /** Documents and files of two editions may be seen mixed; that is refused, and asked again some time later. */
@@ -248,23 +156,6 @@ export class World implements AsyncDisposable {
     const kinds = ['download', 'sums', 'signature', 'archive'] as const
     const period = { from: certainTo, certainFrom: certainTo, certainTo: to, to }
     const scope = { kinds, host: provider.host, provider: provider.name, version: spelling }
-    this.#troubles.push({ ...scope, name: 'a change of the release', statuses: [502], period })
+    this.troubles.note({ ...scope, name: 'a change of the release', statuses: [502], period })
   }
-
-  /** The newest fault is asked first: this one sees every request, and strikes none. */
-  #renewWatch(): void {
-    this.#watch?.clear()
-    this.#watch = this.origin.fault({ kind: 'archive', when: (request) => this.#twins.watch(request) }, {})
-  }
-
-  /** As the origin's matchers want it. */
-  #shorten(provider: string): string {
-    const prefix = `${this.hosts[0]}/`
-    return provider.startsWith(prefix) ? provider.slice(prefix.length) : provider
-  }
-}
-
-function mergeEffects(effects: readonly Effect[]): { -readonly [K in keyof Effect]: Effect[K] } | undefined {
-  if (effects.length === 0) return undefined
-  return Object.assign({}, ...effects, { statuses: [...new Set(effects.flatMap(({ statuses }) => statuses))] })
 }

@@ -33,12 +33,12 @@ async function filesBelow(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
 }
 
-/** Polls until `condition` holds; a kill must follow within a fraction of a millisecond. */
-async function until(condition: () => Promise<boolean>): Promise<void> {
+/** Polls until `condition` holds. */
+async function until(condition: () => Promise<boolean>, everyMs: number): Promise<void> {
   const end = performance.now() + 20_000
   while (!(await condition())) {
     if (performance.now() > end) throw new Error('waited 20 s in vain')
-    await delay(0.2)
+    await delay(everyMs)
   }
 }
 
@@ -100,11 +100,12 @@ test('after kill -9 in mid-write at ten random moments the next answer is right,
     await mirror.index(provider)
     const lost = mirror.archive(provider, version, PLATFORM).catch((error: unknown) => error)
     if (phase === 'download') {
-      await until(async () => (await unfinishedBytes(mirror.dataDir)) > fraction * (body.size - 2_500_000))
+      await until(async () => (await unfinishedBytes(mirror.dataDir)) > fraction * (body.size - 2_500_000), 5)
     } else {
       const nearlyWhole = async () => (await unfinishedBytes(mirror.dataDir)) > body.size - 1_100_000
       const published = () => isPublished(mirror.dataDir, digest)
-      await until(async () => (phase === 'commit' && (await nearlyWhole())) || (await published()))
+      // What is between fsync and rename is over within a fraction of a millisecond.
+      await until(async () => (phase === 'commit' && (await nearlyWhole())) || (await published()), 0.2)
       await delay(fraction * 15)
     }
     await mirror.kill()

@@ -119,7 +119,7 @@ describe('metrics', () => {
     expect(valueIn(metrics, 'terramirror_downloads_in_flight')).toBe(0)
   })
 
-  test('a thousand made-up providers, hosts and paths add no series', { timeout: 60_000 }, async () => {
+  test('a thousand made-up providers, hosts and paths add no series', { timeout: 240_000 }, async () => {
     // A pattern lets clients choose host names, and each one is looked up.
     const config = { origins: { '*.made-up.invalid': {} }, upstream: { retries: 0 } }
     await using mirror = await startMirror({ origin, config })

@@ -7,7 +7,7 @@ import { type SpawnedMirror, spawnMirror } from './mirror-fixture.ts'
 
 const PROVIDER = 'acme/huge'
 const PLATFORM = 'linux_amd64'
-const ARCHIVE_BYTES = 300_000_000
+const ARCHIVE_BYTES = 200_000_000
 const MB = 1_000_000
 
 let origin: TestOrigin

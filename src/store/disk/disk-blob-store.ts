@@ -1,6 +1,7 @@
 import type { BigIntStats } from 'node:fs'
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { MirrorError } from '../../errors.ts'
 import type { BlobStat, BlobStore, IncomingBlob, OpenBlob } from '../blob-store.ts'
 import { isDigest, sha256 } from '../digest.ts'
@@ -23,6 +24,8 @@ import type { TempFile } from './temp-file.ts'
 export class DiskBlobStore implements BlobStore {
   readonly #folders: DurableFolders
   readonly #root: string
+  /** Blobs whose names this process has made durable: every release puts the same keys again. */
+  readonly #durable = new LRUCache<string, true>({ max: 10_000 })
 
   constructor(folders: DurableFolders) {
     this.#folders = folders
@@ -121,6 +124,7 @@ export class DiskBlobStore implements BlobStore {
     if (held !== undefined) return held
     const path = this.#path(digest)
     await temp.publish(path, 0o444)
+    this.#durable.set(digest, true)
     return blobStat(digest, await stat(path, { bigint: true }))
   }
 
@@ -128,8 +132,11 @@ export class DiskBlobStore implements BlobStore {
   async #findWhole(digest: string, size: number): Promise<BlobStat | undefined> {
     const held = await this.stat(digest)
     if (held?.size !== size) return undefined
-    const folder = dirname(this.#path(digest))
-    await withStorageErrors('sync', folder, () => syncFolder(folder))
+    if (!this.#durable.has(digest)) {
+      const folder = dirname(this.#path(digest))
+      await withStorageErrors('sync', folder, () => syncFolder(folder))
+      this.#durable.set(digest, true)
+    }
     return held
   }
 
