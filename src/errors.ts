@@ -15,7 +15,7 @@ export interface ErrorFields {
   INVALID_ADDRESS: { input: string; reason: string; hint?: string }
   /** The provider's host is not among the configured origins. */
   ORIGIN_NOT_ALLOWED: { hostname: string }
-  /** No such route; `baseUrl` is the base URL of the network mirror that the client probably wanted. */
+  /** No such route; `baseUrl` is the base URL of the door that the client probably wanted. */
   ROUTE_NOT_FOUND: { baseUrl: string }
   /** Neither GET nor HEAD. */
   METHOD_NOT_ALLOWED: { method: string }

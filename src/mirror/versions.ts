@@ -76,6 +76,7 @@ export class Versions {
       const entry = listed.get(version) ?? (await this.#describeHeld(address, version))
       if (entry !== undefined) entries.push(entry)
     }
+    if (entries.length === 0 && origin === undefined) throw answer.reason ?? notCached(address)
     return { ...answer, value: { versions: entries, warnings: origin?.warnings ?? [] } }
   }
 
@@ -93,10 +94,7 @@ export class Versions {
     const held = await this.#catalogue.installableVersions(address)
     if (this.#upstreamFor(address.hostname) === undefined) {
       if (held.length > 0) return { value: { versions: held, origin: undefined }, outcome: 'hit' }
-      const item = formatProviderAddress(address)
-      throw new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
-        item,
-      })
+      throw notCached(address)
     }
     try {
       const answer = await this.#originList(address, call)
@@ -159,6 +157,12 @@ export class Versions {
     this.#forcedAt.set(name, now)
     return now
   }
+}
+
+function notCached(address: ProviderAddress): MirrorError {
+  const item = formatProviderAddress(address)
+  const message = `${item} is not cached, and this mirror is sealed: warm it while online`
+  return new MirrorError('NOT_CACHED', message, { item })
 }
 
 function findVersion(list: ProviderVersions, version: Version): ListedVersion | undefined {

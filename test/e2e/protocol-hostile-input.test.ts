@@ -60,6 +60,10 @@ describe('hostile bytes are 400 on every route, and nobody is asked', () => {
       `/providers/${host}/acme/widget/index.json`,
       `/providers/${host}/acme/widget/1.0.0.json`,
       `/providers/${host}/acme/widget/1.0.0/linux_amd64/x.zip`,
+      `/v1/providers/${host}/acme/widget/versions`,
+      `/v1/providers/${host}/acme/widget/1.0.0/download/linux/amd64`,
+      `/v1/providers/${host}/acme/widget/1.0.0/archives/linux_amd64/x.zip`,
+      `/v1/providers/${host}/acme/widget/1.0.0/checksums/${'0'.repeat(64)}/x`,
     ])
   })
 
@@ -81,6 +85,8 @@ describe('hostile bytes are 400 on every route, and nobody is asked', () => {
       `/providers/registry.example.test/acme/${segment}/index.json`,
       `/providers/registry.example.test/acme/${segment}/1.0.0.json`,
       `/providers/registry.example.test/${segment}/widget/1.0.0/linux_amd64/x.zip`,
+      `/v1/providers/registry.example.test/${segment}/widget/versions`,
+      `/v1/providers/registry.example.test/acme/${segment}/1.0.0/download/linux/amd64`,
     ])
   })
 
@@ -95,7 +101,9 @@ describe('hostile bytes are 400 on every route, and nobody is asked', () => {
     ['an overlong query', `index.json?${'a'.repeat(3_000)}`],
   ]
   test.each(tails)('%s', async (_what, tail) => {
-    await expectRefused([`/providers/registry.example.test/acme/widget/${tail}`])
+    await expectRefused(
+      ['providers', 'v1/providers'].map((door) => `/${door}/registry.example.test/acme/widget/${tail}`),
+    )
   })
 
   async function expectRefused(paths: readonly string[]): Promise<void> {

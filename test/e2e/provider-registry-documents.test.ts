@@ -140,6 +140,46 @@ describe('a download document', () => {
   })
 })
 
+test('many cold clients at both doors cost the origin one of each', async () => {
+  const provider = 'acme/crowded'
+  const release = await origin.publish({ provider, version: '1.0.0' })
+  const clients = Array.from({ length: 10 }, () => [
+    mirror.index(provider),
+    mirror.version(provider, '1.0.0'),
+    mirror.archive(provider, '1.0.0', 'linux_amd64'),
+    askVersions(mirror, provider),
+    fetchPackage(mirror, provider, '1.0.0', 'linux_amd64').then(({ archive }) => archive),
+  ])
+  for (const { status } of await Promise.all(clients.flat())) expect(status).toBe(200)
+  expect(origin.count(`versions ${provider}`)).toBe(1)
+  expect(origin.count(`download ${provider}`)).toBe(release.packages.length)
+  expect(origin.count(`sums ${provider}`)).toBe(1)
+  expect(origin.count(`signature ${provider}`)).toBe(1)
+  expect(origin.count(`archive ${provider}`)).toBe(1)
+})
+
+describe('absence', () => {
+  test('of one platform is told with the words of the origin (B31)', async () => {
+    await origin.publish({ provider: 'acme/unsigned-for', version: '1.0.0' })
+    const body = JSON.stringify({ errors: ['signing key 0123 not found'] })
+    using _ = origin.fault(
+      { kind: 'download', provider: 'acme/unsigned-for', platform: 'linux_arm64' },
+      { status: 404, body },
+    )
+    const answer = await askDownload(mirror, 'acme/unsigned-for', '1.0.0', 'linux_arm64')
+    expect([answer.status, answer.json().code]).toEqual([404, 'PLATFORM_NOT_FOUND'])
+    expect(answer.json().error).toContain('signing key 0123 not found')
+    expect((await askDownload(mirror, 'acme/unsigned-for', '1.0.0', 'linux_amd64')).status).toBe(200)
+  })
+
+  test('at one origin is not made good by another (B14)', async () => {
+    await origin.publish({ provider: `${LENIENT}/acme/elsewhere`, version: '1.0.0' })
+    expect((await askVersions(mirror, 'acme/elsewhere')).status).toBe(404)
+    expect((await askDownload(mirror, 'acme/elsewhere', '1.0.0', 'linux_amd64')).status).toBe(404)
+    expect(origin.requests.filter(({ provider }) => provider === `${LENIENT}/acme/elsewhere`)).toEqual([])
+  })
+})
+
 describe('one generation, never two mixed', () => {
   test('a client between two answers gets the files of its own document, though the origin has released anew', async () => {
     const provider = 'acme/renewed'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parsePlatform } from '../../src/protocol/platform.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
 import { createParts, everything, failureOf, freshness, newCall, type TestParts, v1, widget } from './parts-fixture.ts'
-import { outage, providerNotFound } from './scripted-upstream.ts'
+import { outage, PLATFORMS, providerNotFound } from './scripted-upstream.ts'
 
 const linux = parsePlatform('linux_amd64')
 
@@ -23,6 +23,31 @@ async function holding(options: Parameters<typeof createParts>[0] = {}): Promise
   parts.upstream.asked.length = 0
   return parts
 }
+
+describe('the versions with what is known of each', () => {
+  function describeAll({ versions }: TestParts) {
+    return versions.describe(everything, widget, newCall())
+  }
+
+  it('are told by their records where the origin lists them no more, and by nothing without a record', async () => {
+    const parts = await holding()
+    parts.upstream.beforeVersions = () => {
+      throw outage()
+    }
+    parts.clock.advance(freshness.freshForMs)
+    const away = createParts({ ...parts })
+    const platforms = PLATFORMS.map(parsePlatform)
+    const held = { version: '1.0.0', protocols: ['5.0'], platforms }
+    expect(await describeAll(away)).toMatchObject({ value: { versions: [held], warnings: [] }, outcome: 'stale' })
+    const sealed = createParts({ ...parts, upstreamFor: () => undefined })
+    expect((await describeAll(sealed)).value.versions).toEqual([{ ...held, platforms: [linux] }])
+
+    await parts.records.delete(['providers', 'registry.example.test', 'acme', 'widget', 'versions', '1.0.0', 'release'])
+    const lost = createParts({ ...parts, upstreamFor: () => undefined })
+    expect(await failureOf(describeAll(lost))).toMatchObject({ code: 'NOT_CACHED' })
+    expect(await failureOf(describeAll(createParts({ ...parts })))).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' })
+  })
+})
 
 describe('the versions that a client may choose', () => {
   it('are those of the origin, ascending, asked for once while they are fresh', async () => {
