@@ -1,0 +1,63 @@
+import { relative, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Plugin, rolldown } from 'rolldown'
+
+/** The project's folder. */
+export const PROJECT = fileURLToPath(new URL('..', import.meta.url))
+
+/** What a bundle was made from. */
+export interface Bundle {
+  /** Folders of the packages whose code is in it, from the project's folder: `node_modules/zod`, sorted. */
+  readonly packages: readonly string[]
+}
+
+/**
+ * Writes the program with all that it imports into `folder`, which is emptied first. Its parent must hold
+ * `package.json`, for the version. See docs/adr/0007-one-bundle.md.
+ * @throws Error of rolldown, with the place in the sources
+ */
+export async function writeBundle(folder: string): Promise<Bundle> {
+  await using build = await rolldown({
+    cwd: PROJECT,
+    input: { terramirror: 'src/terramirror.ts', 'package-h1-worker': 'src/verify/package-h1-worker.ts' },
+    platform: 'node',
+    plugins: [eckeyUtils],
+  })
+  const { output } = await build.write({
+    dir: resolve(folder),
+    cleanDir: true,
+    // All in one folder: the sources find their neighbours by `import.meta.url`.
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    // The same wherever the bundle is written.
+    sourcemapPathTransform: (source, mapFile) => `../${relative(PROJECT, resolve(mapFile, '..', source))}`,
+    // V8 holds a text with one other character in it in twice the memory.
+    charset: 'ascii',
+    comments: { legal: true, annotation: false, jsdoc: false },
+  })
+  const modules = output.flatMap((file) => (file.type === 'chunk' ? Object.keys(file.modules) : []))
+  return { packages: [...new Set(modules.flatMap(packageOf))].sort() }
+}
+
+/** OpenPGP.js asks for eckey-utils (secp256k1 and brainpool curves) in a way in which no bundler sees it. */
+const eckeyUtils: Plugin = {
+  name: 'eckey-utils',
+  transform: {
+    filter: { id: /openpgp\/dist\/node\/openpgp\.mjs$/ },
+    handler(code) {
+      const seen = code.replaceAll("util.nodeRequire('eckey-utils')", 'eckeyUtils')
+      if (seen === code) throw new Error('OpenPGP.js does not ask for eckey-utils any more as it did')
+      return { code: `import eckeyUtils from 'eckey-utils';${seen}`, map: null }
+    },
+  },
+}
+
+function packageOf(moduleId: string): string[] {
+  const path = relative(PROJECT, moduleId).split(sep).join('/')
+  const [folder] = /^(.*\/)?node_modules\/(@[^/]+\/)?[^/]+/.exec(path) ?? []
+  return folder === undefined ? [] : [folder]
+}
+
+if (import.meta.main) await writeBundle('dist')
