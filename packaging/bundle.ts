@@ -1,4 +1,5 @@
-import { relative, resolve, sep } from 'node:path'
+import { globSync, readFileSync } from 'node:fs'
+import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Plugin, rolldown } from 'rolldown'
 
@@ -19,7 +20,7 @@ export interface Bundle {
 export async function writeBundle(folder: string): Promise<Bundle> {
   await using build = await rolldown({
     cwd: PROJECT,
-    input: { terramirror: 'src/terramirror.ts', 'package-h1-worker': 'src/verify/package-h1-worker.ts' },
+    input: Object.fromEntries(['src/terramirror.ts', ...findThreads()].map((file) => [basename(file, '.ts'), file])),
     platform: 'node',
     plugins: [eckeyUtils],
   })
@@ -39,6 +40,12 @@ export async function writeBundle(folder: string): Promise<Bundle> {
   })
   const modules = output.flatMap((file) => (file.type === 'chunk' ? Object.keys(file.modules) : []))
   return { packages: [...new Set(modules.flatMap(packageOf))].sort() }
+}
+
+/** The files that run as threads: nobody imports them. */
+function findThreads(): string[] {
+  const files = globSync('src/**/*-worker.ts', { cwd: PROJECT }).sort()
+  return files.filter((file) => readFileSync(join(PROJECT, file), 'utf8').includes('parentPort'))
 }
 
 /** OpenPGP.js asks for eckey-utils (secp256k1 and brainpool curves) in a way in which no bundler sees it. */
