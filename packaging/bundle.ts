@@ -1,10 +1,17 @@
 import { globSync, readFileSync } from 'node:fs'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Plugin, rolldown } from 'rolldown'
+import { rolldown } from 'rolldown'
 
 /** The project's folder. */
 export const PROJECT = fileURLToPath(new URL('..', import.meta.url))
+
+/**
+ * Packages that stay as they are beside the bundle. OpenPGP.js is under the LGPL: who gets the program must be able to
+ * put another version in its place. It asks for eckey-utils (secp256k1 and brainpool curves) in a way in which no
+ * bundler sees it.
+ */
+export const UNBUNDLED = ['openpgp', 'eckey-utils'] as const
 
 /** What a bundle was made from. */
 export interface Bundle {
@@ -13,8 +20,8 @@ export interface Bundle {
 }
 
 /**
- * Writes the program with all that it imports into `folder`, which is emptied first. Its parent must hold
- * `package.json`, for the version. See docs/adr/0007-one-bundle.md.
+ * Writes the program with what it imports into `folder`, which is emptied first. Its parent must hold `package.json`,
+ * for the version, and the packages that are not in it. See docs/adr/0007-one-bundle.md.
  * @throws Error of rolldown, with the place in the sources
  */
 export async function writeBundle(folder: string): Promise<Bundle> {
@@ -22,7 +29,7 @@ export async function writeBundle(folder: string): Promise<Bundle> {
     cwd: PROJECT,
     input: Object.fromEntries(['src/terramirror.ts', ...findThreads()].map((file) => [basename(file, '.ts'), file])),
     platform: 'node',
-    plugins: [eckeyUtils],
+    external: [...UNBUNDLED],
   })
   const { output } = await build.write({
     dir: resolve(folder),
@@ -46,19 +53,6 @@ export async function writeBundle(folder: string): Promise<Bundle> {
 function findThreads(): string[] {
   const files = globSync('src/**/*-worker.ts', { cwd: PROJECT }).sort()
   return files.filter((file) => readFileSync(join(PROJECT, file), 'utf8').includes('parentPort'))
-}
-
-/** OpenPGP.js asks for eckey-utils (secp256k1 and brainpool curves) in a way in which no bundler sees it. */
-const eckeyUtils: Plugin = {
-  name: 'eckey-utils',
-  transform: {
-    filter: { id: /openpgp\/dist\/node\/openpgp\.mjs$/ },
-    handler(code) {
-      const seen = code.replaceAll("util.nodeRequire('eckey-utils')", 'eckeyUtils')
-      if (seen === code) throw new Error('OpenPGP.js does not ask for eckey-utils any more as it did')
-      return { code: `import eckeyUtils from 'eckey-utils';${seen}`, map: null }
-    },
-  },
 }
 
 function packageOf(moduleId: string): string[] {
