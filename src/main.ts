@@ -55,10 +55,10 @@ function collect(value: string, earlier: string[]): string[] {
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {
   const log = createLog(config.log, process.stderr)
-  log.debug({ config: describeConfig(config) }, 'configuration')
   const stopping = Promise.withResolvers<number>()
   // Before the start: process 1 of a container is deaf to signals that it has not asked for.
   listenForSignals(log, stopping)
+  log.debug({ config: describeConfig(config) }, 'configuration')
   // Other commands do without.
   const { startServer } = await import('./server.ts')
   const server = await startServer({
