@@ -5,7 +5,7 @@ import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/pro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { writeApplication } from '../../packaging/application.ts'
 import { PROJECT } from '../../packaging/bundle.ts'
@@ -158,6 +158,7 @@ describe.runIf(canIsolate)('the application as a container has it', () => {
       }
       await seen.promise
       const [pid] = (await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')).split(' ')
+      onTestFinished(() => void child.kill('SIGKILL'))
       process.kill(Number(pid), 'SIGTERM')
       expect(await once(child, 'exit'), output).toEqual([0, null])
       expect(output).toContain('"msg":"stopped"')
