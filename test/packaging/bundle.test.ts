@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -62,6 +62,30 @@ describe('the bundle', () => {
     expect(archive.body.length).toBe(body.size)
     const hashes = async () => (await mirror.version('acme/rare', '1.0.0')).json().archives.linux_amd64.hashes
     await expect.poll(hashes).toEqual([`zh:${sha256}`, expect.stringMatching(/^h1:/)])
+  })
+
+  test('starts again without what only a first start, a request to an origin or a signature needs', async () => {
+    const place = join(folder, 'lean')
+    await mkdir(place)
+    const start = () => spawnMirror({ origin, folder: place, program: [process.execPath, main] })
+    await using first = await start()
+    const { caPem } = first
+    await first.kill()
+    const needless = [
+      'dist/x509.cjs.js',
+      'dist/Reflect.js',
+      'dist/dispatchers.js',
+      'dist/health-check.js',
+      'node_modules',
+    ]
+    for (const name of needless) await rename(join(folder, 'program', name), join(folder, name.replace('/', '-')))
+    try {
+      await using again = await start()
+      expect((await again.ask('/readyz')).status).toBe(200)
+      expect(again.caPem).toBe(caPem)
+    } finally {
+      for (const name of needless) await rename(join(folder, name.replace('/', '-')), join(folder, 'program', name))
+    }
   })
 
   test('names the sources in the stack of a bug', async () => {
