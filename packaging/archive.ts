@@ -10,12 +10,23 @@ import { PROJECT } from './bundle.ts'
 
 const GZIP_HEADER_BYTES = 10
 
+/** What to pack. */
+export interface ArchiveOptions {
+  readonly parent: string
+  /** A folder in `parent`, and the one at the top of the archive. */
+  readonly name: string
+  /** Time of every entry, in seconds. */
+  readonly time: number
+  /** How hard gzip tries: 1 to 9. */
+  readonly level?: number
+}
+
 /**
  * Packs the folder `name` inside `parent` into the gzipped tar `file`. Equal files give equal bytes: sorted, owned by
  * root, with plain modes and one time, packed by the zlib of this Node.js. Needs GNU tar.
  * @throws Error with what tar said
  */
-export async function writeArchive(file: string, { parent, name }: { parent: string; name: string }, time: number) {
+export async function writeArchive(file: string, { parent, name, time, level = 6 }: ArchiveOptions): Promise<void> {
   const tar = spawn('tar', [
     ...['--create', '--sort=name', '--format=ustar', '--owner=0', '--group=0', '--numeric-owner'],
     ...['--mode=u=rwX,go=rX', `--mtime=@${time}`, '--directory', parent, name],
@@ -25,7 +36,7 @@ export async function writeArchive(file: string, { parent, name }: { parent: str
   tar.stderr.on('data', (text) => {
     complaint += text
   })
-  await pipeline(tar.stdout, createGzip({ level: 6 }), new PlainHeader(), createWriteStream(file))
+  await pipeline(tar.stdout, createGzip({ level }), new PlainHeader(), createWriteStream(file))
   const [code] = await ended
   if (code !== 0) throw new Error(`tar ended with ${code}: ${complaint}`)
 }
@@ -37,7 +48,7 @@ class PlainHeader extends Transform {
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     for (let at = 4; at < GZIP_HEADER_BYTES; at++) {
       const inChunk = at - this.#position
-      // Byte 8 is 0 at our level; 255 is "unknown machine".
+      // 255 is "unknown machine".
       if (inChunk >= 0 && inChunk < chunk.length) chunk[inChunk] = at === 9 ? 255 : 0
     }
     this.#position += chunk.length

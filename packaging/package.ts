@@ -24,13 +24,15 @@ export interface PackageOptions {
   readonly folder: string
   /** Time of every file in it, in seconds. */
   readonly time: number
+  /** How hard gzip tries; default 6. */
+  readonly level?: number
 }
 
 /**
  * Writes `terramirror-VERSION-linux-ARCHITECTURE.tar.gz`: Node.js, the program, and what must go with it. Unpacked, it
  * runs on a machine that has neither Node.js nor npm nor a network. See docs/packaging.md. Resolves to the file.
  */
-export async function writePackage({ architecture, folder, time }: PackageOptions): Promise<string> {
+export async function writePackage({ architecture, folder, ...options }: PackageOptions): Promise<string> {
   const parent = await mkdtemp(join(tmpdir(), 'terramirror-package-'))
   try {
     const { manifest, packages } = await writeApplication(join(parent, 'application'))
@@ -46,7 +48,7 @@ export async function writePackage({ architecture, folder, time }: PackageOption
     await writeFile(join(root, 'SHA256SUMS'), await sumUp(root))
     await mkdir(folder, { recursive: true })
     const file = join(folder, `${name}.tar.gz`)
-    await writeArchive(file, { parent, name }, time)
+    await writeArchive(file, { parent, name, ...options })
     return file
   } finally {
     await rm(parent, { recursive: true, force: true })

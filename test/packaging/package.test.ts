@@ -34,7 +34,7 @@ describe('the archive', () => {
       await utimes(file, Math.random() * 1e9, Math.random() * 1e9)
     }
     const file = join(folder, `${parent}.tar.gz`)
-    await writeArchive(file, { parent: join(folder, parent), name: 'top' }, TIME)
+    await writeArchive(file, { parent: join(folder, parent), name: 'top', time: TIME })
     return readFile(file)
   }
 
@@ -58,7 +58,9 @@ describe('the archive', () => {
 
   test('that tar cannot make is an error with its words', async () => {
     const file = join(folder, 'none.tar.gz')
-    await expect(writeArchive(file, { parent: folder, name: 'nothing-here' }, TIME)).rejects.toThrow(/nothing-here/)
+    await expect(writeArchive(file, { parent: folder, name: 'nothing-here', time: TIME })).rejects.toThrow(
+      /nothing-here/,
+    )
   })
 
   test('takes its time from SOURCE_DATE_EPOCH, else from the last commit', async () => {
@@ -74,7 +76,7 @@ describe(`the package for linux-${process.arch}`, () => {
 
   beforeAll(async () => {
     const architecture = process.arch as Architecture
-    const file = await writePackage({ architecture, folder: join(folder, 'out'), time: TIME })
+    const file = await writePackage({ architecture, folder: join(folder, 'out'), time: TIME, level: 1 })
     expect(basename(file)).toMatch(/^terramirror-\d+\.\d+\.\d+-linux-(x64|arm64)\.tar\.gz$/)
     await run('tar', ['-xzf', file, '-C', folder])
     root = join(folder, basename(file, '.tar.gz'))
