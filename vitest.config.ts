@@ -4,6 +4,8 @@ import { temporaryRoot } from './test/temp-root.ts'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // Minutes, or root: `npm run test:package` and `npm run test:image`.
+    exclude: process.env.PACKAGING === undefined ? ['test/packaging/**/*.long.test.ts'] : [],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Two cores: end-to-end tests start real processes of their own.

@@ -24,15 +24,29 @@ program
   .description('serve the mirror until it is told to stop')
   .option('--config <file>', 'configuration file; default: config.yaml here, if there is one')
   .option('--set <key=value>', 'set one key of the configuration, e.g. listen.port=9443', collect, [])
-  .action(async (options: { config?: string; set: string[] }) => {
-    const config = await loadConfig({
-      ...(options.config === undefined ? {} : { file: options.config }),
-      set: options.set,
-      cwd: process.cwd(),
-      env: process.env,
-    })
-    await serve(config)
+  .action(async (options: ConfigOptions) => serve(await readConfig(options)))
+
+program
+  .command('healthcheck')
+  .description('ask the mirror that serves this configuration here whether it is well; exit code 1 if not')
+  .option('--config <file>', 'as for serve')
+  .option('--set <key=value>', 'as for serve', collect, [])
+  .action(async (options: ConfigOptions) => {
+    const { findHealthProblem } = await import('./health-check.ts')
+    const problem = await findHealthProblem(await readConfig(options))
+    if (problem === undefined) return
+    process.stderr.write(`terramirror: ${problem}\n`)
+    process.exitCode = 1
   })
+
+interface ConfigOptions {
+  readonly config?: string
+  readonly set: string[]
+}
+
+function readConfig({ config, set }: ConfigOptions): Promise<Config> {
+  return loadConfig({ ...(config === undefined ? {} : { file: config }), set, cwd: process.cwd(), env: process.env })
+}
 
 function collect(value: string, earlier: string[]): string[] {
   return [...earlier, value]
@@ -41,8 +55,10 @@ function collect(value: string, earlier: string[]): string[] {
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {
   const log = createLog(config.log, process.stderr)
-  log.debug({ config: describeConfig(config) }, 'configuration')
   const stopping = Promise.withResolvers<number>()
+  // Before the start: process 1 of a container is deaf to signals that it has not asked for.
+  listenForSignals(log, stopping)
+  log.debug({ config: describeConfig(config) }, 'configuration')
   // Loaded when it is needed: help and a wrong configuration are answered at once.
   const { startServer } = await import('./server.ts')
   const server = await startServer({
@@ -54,7 +70,6 @@ async function serve(config: Config): Promise<void> {
       stopping.resolve(1)
     },
   })
-  listenForSignals(log, stopping)
   process.stdout.write(startNotice(config, server))
   const exitCode = await stopping.promise
   await stop(server, log)

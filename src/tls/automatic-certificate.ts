@@ -23,6 +23,9 @@ export interface AutomaticCertificateOptions {
   readonly checkIntervalMs: number
 }
 
+/** The system's roots may have changed since the last run. Reading them takes 40 ms, so not while the server starts. */
+const FIRST_CHECK_MS = 5000
+
 const AUTHORITY = 'ca.pem'
 const AUTHORITY_KEY = 'ca-key.pem'
 const BUNDLE = 'ca-bundle.pem'
@@ -42,6 +45,7 @@ export class AutomaticCertificate implements AsyncDisposable {
   #current: KeyPair = { certificate: '', key: '' }
   #toldMachineName = false
   #timer: NodeJS.Timeout | undefined
+  #firstCheck: NodeJS.Timeout | undefined
   #check: Promise<void> | undefined
 
   private constructor(options: AutomaticCertificateOptions) {
@@ -57,8 +61,11 @@ export class AutomaticCertificate implements AsyncDisposable {
   static async open(options: AutomaticCertificateOptions): Promise<AutomaticCertificate> {
     const opened = new AutomaticCertificate(options)
     await options.folder.prepare()
-    await opened.#renew()
+    const authority = await opened.#renew()
+    const bundle = await options.folder.read(BUNDLE)
+    if (bundle?.includes(authority.certificate.toString()) !== true) await opened.#writeBundle(authority)
     opened.#timer = setInterval(() => opened.#checkAgain(), options.checkIntervalMs).unref()
+    opened.#firstCheck = setTimeout(() => opened.#checkAgain(), FIRST_CHECK_MS).unref()
     return opened
   }
 
@@ -74,12 +81,14 @@ export class AutomaticCertificate implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
+    clearTimeout(this.#firstCheck)
     this.#listeners.length = 0
     await this.#check
   }
 
   #checkAgain(): void {
     this.#check ??= this.#renew()
+      .then((authority) => this.#writeBundle(authority))
       .catch((error: unknown) => {
         this.#options.log.error({ err: error }, 'the TLS certificate could not be checked; the old one is used on')
       })
@@ -88,14 +97,19 @@ export class AutomaticCertificate implements AsyncDisposable {
       })
   }
 
-  async #renew(): Promise<void> {
+  async #renew(): Promise<CertificateAuthority> {
     const now = this.#options.now()
     const authority = await this.#ensureAuthority(now)
     const pair = await this.#ensureServerCertificate(authority, now)
-    await this.#options.folder.write(BUNDLE, createBundle(authority.certificatePem), 0o644)
-    if (pair.certificate === this.#current.certificate) return
-    this.#current = pair
-    for (const listener of this.#listeners) listener()
+    if (pair.certificate !== this.#current.certificate) {
+      this.#current = pair
+      for (const listener of this.#listeners) listener()
+    }
+    return authority
+  }
+
+  async #writeBundle(authority: CertificateAuthority): Promise<void> {
+    await this.#options.folder.write(BUNDLE, createBundle(authority.certificate.toString()), 0o644)
   }
 
   async #ensureAuthority(now: Date): Promise<CertificateAuthority> {
@@ -103,7 +117,7 @@ export class AutomaticCertificate implements AsyncDisposable {
     const held = await readAuthority(folder)
     const reason = held && this.#findReplacementReason(held, now)
     if (held !== undefined && reason === undefined) {
-      await folder.write(AUTHORITY, held.certificatePem, 0o644)
+      await folder.write(AUTHORITY, held.certificate.toString(), 0o644)
       return held
     }
     if (held !== undefined) await keepOld(folder, held)
@@ -122,13 +136,14 @@ export class AutomaticCertificate implements AsyncDisposable {
     const permitted = machineName === undefined ? names : [...new Set([...names, machineName])]
     const { authority, keyPem } = await createCertificateAuthority(permitted, now)
     await folder.write(AUTHORITY_KEY, keyPem, 0o600)
-    await folder.write(AUTHORITY, authority.certificatePem, 0o644)
+    await folder.write(AUTHORITY, authority.certificate.toString(), 0o644)
     return authority
   }
 
   #findReplacementReason(authority: CertificateAuthority, now: Date): string | undefined {
-    const { notAfter } = authority.certificate
-    if (notAfter.getTime() - now.getTime() < RENEWAL_MS) return `expires on ${notAfter.toISOString().slice(0, 10)}`
+    const { validToDate } = authority.certificate
+    if (validToDate.getTime() - now.getTime() < RENEWAL_MS)
+      return `expires on ${validToDate.toISOString().slice(0, 10)}`
     const refused = this.#options.names.filter((name) => !mayIssueFor(authority, name))
     return refused.length === 0 ? undefined : `may not sign for ${refused.join(', ')}`
   }
@@ -186,7 +201,7 @@ async function readAuthority(folder: PrivateFolder): Promise<CertificateAuthorit
 
 async function keepOld(folder: PrivateFolder, authority: CertificateAuthority): Promise<void> {
   await folder.write(`${AUTHORITY_KEY}.old`, (await folder.read(AUTHORITY_KEY)) ?? '', 0o600)
-  await folder.write(`${AUTHORITY}.old`, authority.certificatePem, 0o644)
+  await folder.write(`${AUTHORITY}.old`, authority.certificate.toString(), 0o644)
 }
 
 /** For clients that take one file instead of their own roots (`SSL_CERT_FILE`): the system's roots and ours. */

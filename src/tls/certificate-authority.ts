@@ -1,16 +1,15 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, KeyObject, X509Certificate } from 'node:crypto'
 import type * as x509 from '@peculiar/x509'
+import { NAME_CONSTRAINTS, readPermittedNames } from './certificate-extensions.ts'
 import { isPermitted, type PermittedNames, permitNames } from './certificate-names.ts'
-import { DAY_MS, exportKeyPem, generateKeys, issuingParameters, KEY_ALGORITHM, loadX509 } from './x509-library.ts'
+import { DAY_MS, exportKeyPem, generateKeys, issuingParameters, loadX509 } from './x509-library.ts'
 
 const LIFETIME_MS = 3650 * DAY_MS
-const NAME_CONSTRAINTS = '2.5.29.30'
 
 /** A private certificate authority, ready to sign. */
 export interface CertificateAuthority {
-  readonly certificate: x509.X509Certificate
-  readonly certificatePem: string
-  readonly signingKey: CryptoKey
+  readonly certificate: X509Certificate
+  readonly signingKey: KeyObject
   /** Undefined for an authority that may sign for every name. */
   readonly permitted: PermittedNames | undefined
 }
@@ -40,9 +39,12 @@ export async function createCertificateAuthority(
       await createNameConstraints(permitted),
     ],
   })
-  const certificatePem = `${certificate.toString('pem')}\n`
-  const authority = { certificate, certificatePem, signingKey: keys.privateKey, permitted }
-  return { authority, keyPem: `${await exportKeyPem(keys.privateKey)}${certificatePem}` }
+  const authority = {
+    certificate: new X509Certificate(certificate.toString('pem')),
+    signingKey: KeyObject.from(keys.privateKey),
+    permitted,
+  }
+  return { authority, keyPem: `${await exportKeyPem(keys.privateKey)}${authority.certificate}` }
 }
 
 /**
@@ -50,18 +52,10 @@ export async function createCertificateAuthority(
  * @throws Error of the library, or one that says that the two do not belong together
  */
 export async function parseCertificateAuthority(keyPem: string, pem: string): Promise<CertificateAuthority> {
-  const library = await loadX509()
-  const key = createPrivateKey(keyPem)
-  const parsed = new X509Certificate(pem)
-  if (!parsed.checkPrivateKey(key)) throw new Error('the key does not belong to the certificate')
-  const certificate = new library.X509Certificate(parsed.raw)
-  const pkcs8 = key.export({ type: 'pkcs8', format: 'der' })
-  return {
-    certificate,
-    certificatePem: parsed.toString(),
-    signingKey: await crypto.subtle.importKey('pkcs8', pkcs8, KEY_ALGORITHM, false, ['sign']),
-    permitted: await readNameConstraints(certificate),
-  }
+  const signingKey = createPrivateKey(keyPem)
+  const certificate = new X509Certificate(pem)
+  if (!certificate.checkPrivateKey(signingKey)) throw new Error('the key does not belong to the certificate')
+  return { certificate, signingKey, permitted: await readPermittedNames(certificate) }
 }
 
 /** True if the authority may sign for the name. */
@@ -80,18 +74,4 @@ async function createNameConstraints({ domains, networks }: PermittedNames): Pro
   ]
   const permittedSubtrees = new GeneralSubtrees(bases.map((base) => new GeneralSubtree({ base })))
   return new Extension(NAME_CONSTRAINTS, true, AsnConvert.serialize(new NameConstraints({ permittedSubtrees })))
-}
-
-async function readNameConstraints(certificate: x509.X509Certificate): Promise<PermittedNames | undefined> {
-  const extension = certificate.getExtension(NAME_CONSTRAINTS)
-  if (extension === null) return undefined
-  const { AsnConvert } = await import('@peculiar/asn1-schema')
-  const { NameConstraints } = await import('@peculiar/asn1-x509')
-  const bases = [...(AsnConvert.parse(extension.value, NameConstraints).permittedSubtrees ?? [])].map(
-    ({ base }) => base,
-  )
-  return {
-    domains: bases.flatMap(({ dNSName }) => dNSName ?? []),
-    networks: bases.flatMap(({ iPAddress }) => iPAddress ?? []),
-  }
 }

@@ -1,8 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { CertificateAuthority } from './certificate-authority.ts'
+import { readAlternativeNames } from './certificate-extensions.ts'
 import { canonicalName } from './certificate-names.ts'
-import { DAY_MS, exportKeyPem, generateKeys, issuingParameters, loadX509 } from './x509-library.ts'
+import { DAY_MS, exportKeyPem, generateKeys, importSigningKey, issuingParameters, loadX509 } from './x509-library.ts'
 
 /** The longest that clients of the Web PKI take. */
 const LIFETIME_MS = 397 * DAY_MS
@@ -23,14 +24,16 @@ export async function issueServerCertificate(
 ): Promise<KeyPair> {
   const library = await loadX509()
   const keys = await generateKeys()
-  const end = Math.min(now.getTime() + LIFETIME_MS, authority.certificate.notAfter.getTime())
+  const signingKey = await importSigningKey(authority.signingKey)
+  const issuer = new library.X509Certificate(authority.certificate.raw)
+  const end = Math.min(now.getTime() + LIFETIME_MS, issuer.notAfter.getTime())
   const certificate = await library.X509CertificateGenerator.create({
     ...issuingParameters(now, new Date(end)),
     // Not a host name: clients look at the alternative names alone.
     subject: 'CN=Terramirror server',
-    issuer: authority.certificate.subject,
+    issuer: issuer.subject,
     publicKey: keys.publicKey,
-    signingKey: authority.signingKey,
+    signingKey,
     extensions: [
       new library.BasicConstraintsExtension(false, undefined, true),
       new library.KeyUsagesExtension(library.KeyUsageFlags.digitalSignature, true),
@@ -38,7 +41,7 @@ export async function issueServerCertificate(
       new library.SubjectAlternativeNameExtension(
         names.map((value) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value })),
       ),
-      await library.AuthorityKeyIdentifierExtension.create(authority.certificate, false),
+      await library.AuthorityKeyIdentifierExtension.create(issuer, false),
       await library.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   })
@@ -67,18 +70,12 @@ async function compare(
   key: string,
   { authority, names, now }: Requirements,
 ): Promise<string | undefined> {
-  const issuer = new X509Certificate(authority.certificatePem)
+  const { certificate: issuer } = authority
   if (!certificate.checkPrivateKey(createPrivateKey(key))) return 'its key does not belong to it'
   if (!certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey)) return 'the authority is a new one'
   if (Date.parse(certificate.validFrom) > now.getTime()) return 'the old one is not valid yet'
   if (Date.parse(certificate.validTo) - now.getTime() < RENEWAL_MS) return 'the old one is about to expire'
-  const held = await readNames(certificate)
+  const held = (await readAlternativeNames(certificate)).map(canonicalName).sort()
   if (held.join() !== [...names].sort().join()) return 'the names have changed'
   return undefined
-}
-
-async function readNames(certificate: X509Certificate): Promise<string[]> {
-  const library = await loadX509()
-  const extension = new library.X509Certificate(certificate.raw).getExtension(library.SubjectAlternativeNameExtension)
-  return (extension?.names.items ?? []).map(({ value }) => canonicalName(value)).sort()
 }

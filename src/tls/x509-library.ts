@@ -1,11 +1,11 @@
-import { randomBytes } from 'node:crypto'
+import { type KeyObject, randomBytes } from 'node:crypto'
 
 /** ECDSA with P-256: what every TLS client of the last decade takes, and a key in a millisecond. */
 export const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
 export const DAY_MS = 86_400_000
 
-/** Loads @peculiar/x509. It takes a tenth of a second, so only `tls: auto` does it. */
+/** Loads @peculiar/x509, which makes certificates. It takes a tenth of a second, so it is done only to make one. */
 export async function loadX509() {
   // Before x509, whose container throws without it.
   await import('reflect-metadata')
@@ -17,6 +17,11 @@ export async function loadX509() {
 /** A new key pair whose private part can be exported. */
 export function generateKeys() {
   return crypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify'])
+}
+
+/** The private key in the form in which the library signs with it. */
+export function importSigningKey(key: KeyObject) {
+  return crypto.subtle.importKey('pkcs8', key.export({ type: 'pkcs8', format: 'der' }), KEY_ALGORITHM, false, ['sign'])
 }
 
 /** PKCS #8 as PEM. */

@@ -1,7 +1,8 @@
 import { Agent, type Dispatcher, Pool } from 'undici'
 import { authorityOf, bareHostname, parseAuthority } from './authority.ts'
 import { createConnector } from './connector.ts'
-import { createProxyDispatcher, type ProxySelector } from './proxy.ts'
+import type { ProxySelector } from './proxy.ts'
+import { createProxyDispatcher } from './proxy-dispatcher.ts'
 import type { TrustedRoots } from './trusted-roots.ts'
 
 /** How an origin's connections are made. */
@@ -17,12 +18,20 @@ export interface DispatcherOptions {
   readonly connections: number
 }
 
+/** The connections of one origin. Documents have their own, so that long downloads never keep one waiting. */
+export interface Dispatchers {
+  readonly documents: Dispatcher
+  readonly archives: Dispatcher
+}
+
 /**
- * Makes an agent with a pool of connections for each host: guarded, or through a proxy. The origin's own host is never
- * proxied when its address is configured. The caller destroys the agent.
+ * Makes agents with a pool of connections for each host: guarded, or through a proxy. The origin's own host is never
+ * proxied when its address is configured. The caller destroys them.
  */
-export function createDispatcher(options: DispatcherOptions): Dispatcher {
-  return new Agent({ allowH2: false, factory: (origin) => createHostDispatcher(new URL(origin), options) })
+export function createDispatchers(options: DispatcherOptions): Dispatchers {
+  const create = () =>
+    new Agent({ allowH2: false, factory: (origin) => createHostDispatcher(new URL(origin), options) })
+  return { documents: create(), archives: create() }
 }
 
 function createHostDispatcher(url: URL, options: DispatcherOptions): Dispatcher {

@@ -31,6 +31,8 @@ export interface MirrorOptions<Origin extends MirroredOrigin = TestOrigin> {
   readonly caPem?: string
   readonly now?: () => number
   readonly wrapBlobs?: ServerParts['wrapBlobs']
+  /** What a process of its own runs, before `serve`; default the sources. */
+  readonly program?: readonly [string, ...string[]]
 }
 
 /** An answer with its whole body. */
@@ -243,8 +245,9 @@ class ProcessMirror extends MirrorClient implements SpawnedMirror {
 
   async start(): Promise<void> {
     const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+    const [command, ...args] = this.options.program ?? [process.execPath, main]
     this.stdout = ''
-    this.child = spawn(process.execPath, [main, 'serve', '--config', join(this.folder, 'config.yaml')], {
+    this.child = spawn(command, [...args, 'serve', '--config', join(this.folder, 'config.yaml')], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: PROCESS_ENV,
     })

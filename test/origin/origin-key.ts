@@ -12,8 +12,8 @@ export interface OriginKeyOptions {
   readonly expired?: boolean
   /** The listed public key carries a revocation, made now. The key still signs. */
   readonly revoked?: boolean
-  /** `ed25519` (default; the form that the real clients read) or the weak `rsa1024`. */
-  readonly algorithm?: 'ed25519' | 'rsa1024'
+  /** `ed25519` (default; the form that the real clients read), the rare `secp256k1`, or the weak `rsa1024`. */
+  readonly algorithm?: 'ed25519' | 'secp256k1' | 'rsa1024'
 }
 
 /** An OpenPGP key that an origin signs SHA256SUMS with. */
@@ -59,17 +59,17 @@ export async function createOriginKey(options: OriginKeyOptions = {}): Promise<O
         detached: true,
         format: 'binary',
         date: at,
-        config: { minRSABits: 1024 },
+        config: { minRSABits: 1024, rejectCurves: new Set() },
       })
       return Buffer.from(signature)
     },
   }
 }
 
-function algorithm(name: 'ed25519' | 'rsa1024') {
-  return name === 'ed25519'
-    ? ({ type: 'ecc', curve: 'ed25519Legacy' } as const)
-    : ({ type: 'rsa', rsaBits: 1024, config: { minRSABits: 1024 } } as const)
+function algorithm(name: 'ed25519' | 'secp256k1' | 'rsa1024') {
+  if (name === 'rsa1024') return { type: 'rsa', rsaBits: 1024, config: { minRSABits: 1024 } } as const
+  if (name === 'ed25519') return { type: 'ecc', curve: 'ed25519Legacy' } as const
+  return { type: 'ecc', curve: 'secp256k1', config: { rejectCurves: new Set<openpgp.enums.curve>() } } as const
 }
 
 function parseUserId(text: string): openpgp.UserID {

@@ -184,6 +184,21 @@ test('a new configured name makes a new authority, loudly, and keeps the old one
   expect(warnings).toEqual([expect.stringMatching(/NEW .* may not sign for mirror\.example\.com; every client must/)])
 })
 
+test('the bundle follows the roots of the system, but a start that has one does not wait for them', async () => {
+  const { ca } = await start()
+  const whole = await file('ca-bundle.pem')
+  await writeFile(join(stateDir, 'tls/ca-bundle.pem'), `an old root\n${ca}`)
+  await start()
+  expect(await file('ca-bundle.pem')).toBe(`an old root\n${ca}`)
+  {
+    await using _ = await open({ checkIntervalMs: 5 })
+    await vi.waitFor(async () => expect(await file('ca-bundle.pem')).toBe(whole))
+  }
+  await writeFile(join(stateDir, 'tls/ca-bundle.pem'), 'of another authority')
+  await start()
+  expect(await file('ca-bundle.pem')).toBe(whole)
+})
+
 test('a name that is no longer configured leaves the certificate, but not the authority', async () => {
   const first = await start({ tls: { auto: true, names: ['a.example'] } })
   const second = await start()

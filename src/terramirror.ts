@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+import { lstatSync, mkdirSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/*
+ * What a user starts. It only prepares Node.js for the rest: code that was compiled once is read from a cache at the
+ * next start. Without a cache everything works, a little later.
+ */
+
+/**
+ * Where Node.js may keep compiled code of this user, unless NODE_COMPILE_CACHE names a place. Whoever can write there
+ * can make us run their code, and the folder for temporary files is everybody's: so one that is ours alone.
+ */
+function findCacheFolder(): string | undefined {
+  const uid = process.geteuid?.()
+  const folder = join(tmpdir(), `terramirror-${uid}`)
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const facts = lstatSync(folder)
+    const isOurs = facts.isDirectory() && facts.uid === uid && (facts.mode & 0o022) === 0
+    return isOurs ? folder : undefined
+  } catch {
+    return undefined
+  }
+}
+
+if (process.env.NODE_COMPILE_CACHE === undefined) {
+  const folder = findCacheFolder()
+  if (folder !== undefined) enableCompileCache(folder)
+}
+process.setSourceMapsEnabled(true)
+await import('./main.ts')
