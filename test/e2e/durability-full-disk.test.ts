@@ -70,6 +70,7 @@ class FullDisk {
         await incoming.append(bytes)
       },
       restart: () => incoming.restart(),
+      follow: () => incoming.follow(),
       digest: () => incoming.digest(),
       commit: async () => {
         this.#fail('commit')
