@@ -44,7 +44,6 @@ export const UNAVAILABLE_KEYS: readonly string[] = [
   'hosts.*.knownHostsFile',
   'archives.maxSize',
   'archives.minFree',
-  'archives.delivery',
   'admin',
   'policy',
   'auth',
@@ -94,6 +93,7 @@ export function createSections(folder: string) {
     archives: section({
       maxArchiveSize: size(1).prefault('2GB'),
       recheckAfter: time(0, 3650 * DAY).prefault('24h'),
+      delivery: z.enum(['verified', 'progressive']).prefault('verified'),
     }),
     verification: section({
       signatures: signatures().prefault('required'),

@@ -1,5 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { MirrorError } from '../errors.ts'
+import type { Delivery } from '../mirror/archive-download.ts'
+import { ArrivingArchive } from '../mirror/archive-tail.ts'
 import type { Answer, Call } from '../mirror/call.ts'
 import { createDeadline } from '../mirror/deadline.ts'
 import type { Mirror } from '../mirror/mirror.ts'
@@ -9,7 +11,7 @@ import { indexDocument, versionDocument } from '../protocol/network-mirror.ts'
 import { formatPlatform, type Platform, parsePlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress, parseProviderAddress } from '../protocol/provider-address.ts'
 import { assertVersion, type Version } from '../protocol/version.ts'
-import { headArchive, sendArchive } from './archive-response.ts'
+import { headArchive, sendArchive, sendArrivingArchive, wantsWhole } from './archive-response.ts'
 import { isAbsence } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { archiveLink } from './links.ts'
@@ -17,12 +19,18 @@ import { archiveLink } from './links.ts'
 /** Clients give up after 10 s (client-contract A9); the rest is for the way there and back. */
 const ANSWER_WITHIN_MS = 8_000
 
-/**
- * The provider network mirror protocol, below its base path: `index.json`, `VERSION.json` and the archives.
- * `instanceId` is this mirror's name in the hop header.
- */
-export function createNetworkMirrorRoutes(parts: { mirror: Mirror; view: View; instanceId: string }): Hono<HttpEnv> {
-  const { mirror, view, instanceId } = parts
+/** What the routes of the network mirror need. */
+export interface NetworkMirrorParts {
+  readonly mirror: Mirror
+  readonly view: View
+  /** This mirror's name in the hop header. */
+  readonly instanceId: string
+  readonly delivery: Delivery
+}
+
+/** The provider network mirror protocol, below its base path: `index.json`, `VERSION.json` and the archives. */
+export function createNetworkMirrorRoutes(parts: NetworkMirrorParts): Hono<HttpEnv> {
+  const { mirror, view, instanceId, delivery } = parts
   const routes = new Hono<HttpEnv>()
 
   routes.get('/:hostname/:namespace/:type/index.json', async (context) => {
@@ -60,7 +68,13 @@ export function createNetworkMirrorRoutes(parts: { mirror: Mirror; view: View; i
     }
     const call = callOf(context, instanceId)
     if (context.req.method === 'HEAD') return headArchive(context, await mirror.describeArchive(view, id, call))
-    return sendArchive(context, await mirror.openArchive(view, id, call))
+    const rules = { trustsBareRanges: delivery === 'verified' }
+    if (!wantsWhole(context)) return sendArchive(context, await mirror.openArchive(view, id, call), rules)
+    // To a client of HTTP/1.0 an answer without a length ends where the connection does, well or badly.
+    const sized = context.env.incoming.httpVersion === '1.0'
+    const { value, ...answer } = await mirror.followArchive(view, id, call, { sized })
+    if (value instanceof ArrivingArchive) return sendArrivingArchive(context, { ...answer, value })
+    return sendArchive(context, { ...answer, value }, rules)
   })
 
   return routes
