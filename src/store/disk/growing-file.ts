@@ -9,6 +9,11 @@ const BLOCK_BYTES = 1024 * 1024
 /** All the memory that a download takes here. */
 const MAX_BLOCKS = 4
 
+/** So much is brought to the disk while more comes in: at the end, when clients wait, little is left to sync. */
+const SYNC_BYTES = 16 * BLOCK_BYTES
+/** One early sync at a time in the process: each takes a thread from those that read the archives being served. */
+let syncing = false
+
 /** Bytes that are not in the file yet. */
 interface Block {
   readonly start: number
@@ -30,6 +35,8 @@ export class GrowingFile implements AsyncDisposable {
   #written: Promise<void> = Promise.resolve()
   #failure: { readonly error: unknown } | undefined
   #size = 0
+  #synced = 0
+  #syncs: Promise<void> = Promise.resolve()
 
   private constructor(temp: TempFile) {
     this.#temp = temp
@@ -75,6 +82,8 @@ export class GrowingFile implements AsyncDisposable {
     const rest = this.#blocks.at(-1)
     if (rest !== undefined && rest.length < BLOCK_BYTES) this.#startWriting(rest)
     await this.#written
+    await this.#syncs
+    if (this.#failure !== undefined) throw this.#failure.error
     await this.#temp.publish(destination, mode)
   }
 
@@ -116,6 +125,21 @@ export class GrowingFile implements AsyncDisposable {
     await this.#temp.write(block.bytes.subarray(0, block.length))
     this.#blocks.shift()
     this.#spare.push(block.bytes)
+    if (!syncing && this.#temp.size - this.#synced >= SYNC_BYTES) this.#syncEarly()
+  }
+
+  /** An error of the disk is told only once: by the next append, or by `publish`, if it comes here. */
+  #syncEarly(): void {
+    syncing = true
+    this.#synced = this.#temp.size
+    this.#syncs = this.#temp
+      .sync()
+      .catch((error: unknown) => {
+        this.#failure ??= { error }
+      })
+      .finally(() => {
+        syncing = false
+      })
   }
 }
 
