@@ -95,6 +95,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     mirror,
     view,
     instanceId,
+    delivery: config.archives.delivery,
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     publicUrl: config.publicUrl,
@@ -203,7 +204,7 @@ function createMirror(
   const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
   const releases = new Releases({ ...common, versions, rulesFor, freshness })
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
-  const archives = new Archives({ ...common, releases, hashes, findUnsafety })
+  const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
 }

@@ -45,7 +45,6 @@ export const UNAVAILABLE_KEYS: readonly string[] = [
   'hosts.*.knownHostsFile',
   'archives.maxSize',
   'archives.minFree',
-  'archives.delivery',
   'admin',
   'policy',
   'auth',
@@ -140,6 +139,12 @@ export function createSections(folder: string) {
       recheckAfter: time(0, 3650 * DAY)
         .prefault('24h')
         .describe('A held archive is hashed again before it is served when the last time is longer ago.'),
+      delivery: z
+        .enum(['verified', 'progressive'])
+        .prefault('verified')
+        .describe(
+          '`verified`: an archive that must be fetched is sent when it is verified. `progressive`: while it comes in, its last 64 KB when it is verified.',
+        ),
     }).describe('How archives are kept and handed out.'),
     verification: section({
       signatures: signatures()

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { MirrorError } from '../errors.ts'
-import type { OpenBlob } from '../store/blob-store.ts'
+import type { BlobReader } from '../store/blob-store.ts'
 import type { ByteRange } from './byte-range.ts'
 
 /** Which bytes to write, and who counts them. */
@@ -22,12 +22,12 @@ let streams = 0
 
 /**
  * Writes a range of a blob as the body of an answer, at the pace of the client, through a few reused buffers: memory
- * does not grow with the archive. Ends the answer cleanly only when every byte was written; if the blob is shorter than
- * it should be or the disk fails, the connection is torn, so that no client takes a part for the whole. Returns early
- * if the client leaves.
- * @throws MirrorError `STORAGE_FAILED`
+ * does not grow with the archive. An `end` of Infinity means: up to where `blob` ends. Ends the answer cleanly only when
+ * every byte was written; if the blob is shorter than it should be or cannot be read, the connection is torn, so that no
+ * client takes a part for the whole. Returns early if the client leaves.
+ * @throws what `blob.read` throws; MirrorError `STORAGE_FAILED` if it is too short
  */
-export async function writeBlob(outgoing: ServerResponse, blob: OpenBlob, part: BodyPart): Promise<void> {
+export async function writeBlob(outgoing: ServerResponse, blob: BlobReader, part: BodyPart): Promise<void> {
   streams++
   const buffers = [takeBuffer(), ...(streams <= MAX_STREAMS_READING_AHEAD ? [takeBuffer()] : [])]
   let position = part.start
@@ -38,8 +38,10 @@ export async function writeBlob(outgoing: ServerResponse, blob: OpenBlob, part: 
       if (buffer === undefined) break
       // With one buffer it must be on the wire before it is filled again; with two the other one is.
       if (buffers.length === 1) await written
-      const count = await blob.read(buffer, position, Math.min(buffer.length, part.end - position))
-      if (count === 0) throw endsEarly(blob, position)
+      const wanted = Math.min(buffer.length, part.end - position)
+      const count = await unlessLeft(outgoing, blob.read(buffer, position, wanted))
+      if (count === 0 && part.end === Number.POSITIVE_INFINITY) break
+      if (count === 0) throw endsEarly(position, part.end)
       await written
       written = write(outgoing, buffer.subarray(0, count)).then(() => part.onSent(count))
       written.catch(() => undefined)
@@ -57,13 +59,23 @@ export async function writeBlob(outgoing: ServerResponse, blob: OpenBlob, part: 
   }
 }
 
-function endsEarly({ digest, size }: OpenBlob, position: number): MirrorError {
-  const message = `blob ${digest} ends at ${position} of ${size} bytes: it was cut while it was served`
+function endsEarly(position: number, end: number): MirrorError {
+  const message = `the file ends at ${position} of ${end} bytes: it was cut while it was served`
   return new MirrorError('STORAGE_FAILED', message, { operation: 'read' })
 }
 
 function takeBuffer(): Buffer {
   return idle.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES)
+}
+
+/** The outcome of `work`, or `CLIENT_LEFT` when the connection is gone before. */
+function unlessLeft<T>(outgoing: ServerResponse, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onClose = (): void => reject(CLIENT_LEFT)
+    outgoing.once('close', onClose)
+    work.then(resolve, reject).finally(() => outgoing.off('close', onClose))
+    if (outgoing.destroyed) onClose()
+  })
 }
 
 /** Resolves when the bytes have left for the socket; rejects with `CLIENT_LEFT` when the connection is gone. */

@@ -1,19 +1,14 @@
 import { Hono } from 'hono'
-import type { Mirror } from '../mirror/mirror.ts'
-import type { View } from '../mirror/view.ts'
 import { indexDocument, versionDocument } from '../protocol/network-mirror.ts'
-import { headArchive, sendArchive } from './archive-response.ts'
 import { sendDocument } from './document-response.ts'
 import { isAbsence } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { archiveLink } from './links.ts'
-import { addressOf, callOf, platformOf, versionOf } from './provider-request.ts'
+import { answerPackageArchive } from './package-archive.ts'
+import { addressOf, callOf, type ProviderDoorParts, platformOf, versionOf } from './provider-request.ts'
 
-/**
- * The provider network mirror protocol, below its base path: `index.json`, `VERSION.json` and the archives.
- * `instanceId` is this mirror's name in the hop header.
- */
-export function createNetworkMirrorRoutes(parts: { mirror: Mirror; view: View; instanceId: string }): Hono<HttpEnv> {
+/** The provider network mirror protocol, below its base path: `index.json`, `VERSION.json` and the archives. */
+export function createNetworkMirrorRoutes(parts: ProviderDoorParts): Hono<HttpEnv> {
   const { mirror, view, instanceId } = parts
   const routes = new Hono<HttpEnv>()
 
@@ -50,9 +45,7 @@ export function createNetworkMirrorRoutes(parts: { mirror: Mirror; view: View; i
       version: versionOf(context, context.req.param('version')),
       platform: platformOf(context, context.req.param('platform')),
     }
-    const call = callOf(context, instanceId)
-    if (context.req.method === 'HEAD') return headArchive(context, await mirror.describeArchive(view, id, call))
-    return sendArchive(context, await mirror.openArchive(view, id, call))
+    return answerPackageArchive(context, parts, { id, call: callOf(context, instanceId) })
   })
 
   return routes

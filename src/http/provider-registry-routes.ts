@@ -1,19 +1,17 @@
 import { Hono } from 'hono'
-import type { Mirror } from '../mirror/mirror.ts'
-import type { View } from '../mirror/view.ts'
 import { assertSha256 } from '../protocol/package-hash.ts'
 import { downloadDocument, versionsDocument } from '../protocol/provider-registry.ts'
-import { headArchive, sendArchive } from './archive-response.ts'
 import { sendDocument } from './document-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { downloadLinks } from './links.ts'
-import { addressOf, callOf, platformOf, versionOf } from './provider-request.ts'
+import { answerPackageArchive } from './package-archive.ts'
+import { addressOf, callOf, type ProviderDoorParts, platformOf, versionOf } from './provider-request.ts'
 
 /**
  * The provider registry protocol, below its base path and the origin's host: `versions`, `download`, and what download
  * documents point to: archives, SHA256SUMS and signatures (client-contract C). A client's credentials are not looked at.
  */
-export function createProviderRegistryRoutes(parts: { mirror: Mirror; view: View; instanceId: string }): Hono<HttpEnv> {
+export function createProviderRegistryRoutes(parts: ProviderDoorParts): Hono<HttpEnv> {
   const { mirror, view, instanceId } = parts
   const routes = new Hono<HttpEnv>()
 
@@ -59,9 +57,7 @@ export function createProviderRegistryRoutes(parts: { mirror: Mirror; view: View
       version: versionOf(context, context.req.param('version')),
       platform: platformOf(context, context.req.param('platform')),
     }
-    const call = callOf(context, instanceId)
-    if (context.req.method === 'HEAD') return headArchive(context, await mirror.describeArchive(view, id, call))
-    return sendArchive(context, await mirror.openArchive(view, id, call))
+    return answerPackageArchive(context, parts, { id, call: callOf(context, instanceId) })
   })
 
   return routes

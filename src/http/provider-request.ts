@@ -1,12 +1,24 @@
 import type { Context } from 'hono'
 import { MirrorError } from '../errors.ts'
+import type { Delivery } from '../mirror/archive-download.ts'
 import type { Call } from '../mirror/call.ts'
 import { createDeadline } from '../mirror/deadline.ts'
+import type { Mirror } from '../mirror/mirror.ts'
+import type { View } from '../mirror/view.ts'
 import { HOPS_HEADER, parseHops } from '../protocol/hops.ts'
 import { formatPlatform, type Platform, parsePlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress, parseProviderAddress } from '../protocol/provider-address.ts'
 import { assertVersion, type Version } from '../protocol/version.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
+
+/** What the doors for providers need. */
+export interface ProviderDoorParts {
+  readonly mirror: Mirror
+  readonly view: View
+  /** This mirror's name in the hop header. */
+  readonly instanceId: string
+  readonly delivery: Delivery
+}
 
 /** Clients give up after 10 s (client-contract A9, C11); the rest is for the way there and back. */
 const ANSWER_WITHIN_MS = 8_000

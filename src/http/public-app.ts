@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import type { Registry } from 'prom-client'
 import { MirrorError } from '../errors.ts'
+import type { Delivery } from '../mirror/archive-download.ts'
 import type { Mirror } from '../mirror/mirror.ts'
 import type { View } from '../mirror/view.ts'
 import type { Hostname } from '../protocol/hostname.ts'
@@ -17,6 +18,7 @@ export interface PublicAppParts {
   readonly mirror: Mirror
   readonly view: View
   readonly instanceId: string
+  readonly delivery: Delivery
   readonly lifecycle: () => Lifecycle
   readonly registry: Registry
   /** As clients reach this mirror, if the operator told us; ends with `/`. */

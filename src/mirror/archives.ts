@@ -3,17 +3,19 @@ import type { Log } from '../log.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
-import type { BlobStore, IncomingBlob, OpenBlob } from '../store/blob-store.ts'
+import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { ProviderUpstream } from '../upstream/provider-upstream.ts'
-import { assertDigest, assertSafe, type FindUnsafety, vanished } from './archive-check.ts'
-import type { Answer, Call } from './call.ts'
+import { type FindUnsafety, vanished } from './archive-check.ts'
+import { type Delivery, obtainArchive } from './archive-download.ts'
+import { ArchiveTail, type ArrivingArchive } from './archive-tail.ts'
+import type { Answer, CacheOutcome, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
 import { createDeadline } from './deadline.ts'
 import type { MirrorObserver } from './observer.ts'
 import type { PackageHashes } from './package-hashes.ts'
 import type { ArchiveRecord, ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
-import { SingleFlight } from './single-flight.ts'
+import { type Flight, SingleFlight } from './single-flight.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -44,6 +46,7 @@ export interface ArchivesParts {
   readonly hashes: PackageHashes
   readonly findUnsafety: FindUnsafety
   readonly upstreamFor: UpstreamFor
+  readonly delivery: Delivery
   readonly shutdown: AbortSignal
   readonly observer: MirrorObserver
   readonly now: () => number
@@ -53,7 +56,7 @@ export interface ArchivesParts {
 /** The archives themselves: from what is held, else pulled through once for all who ask, and verified before use. */
 export class Archives {
   readonly #parts: ArchivesParts
-  readonly #flights = new SingleFlight<ArchiveRecord>()
+  readonly #flights = new SingleFlight<ArchiveRecord, ArchiveTail>(() => new ArchiveTail())
 
   constructor(parts: ArchivesParts) {
     this.#parts = parts
@@ -65,16 +68,26 @@ export class Archives {
    * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `*_NOT_FOUND`, `NOT_CACHED`, `UPSTREAM_*`, `STORAGE_*`, verification codes
    */
   async open(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const held = await this.#findHeld(id)
-    const blob = held && (await this.#parts.blobs.open(held.digest))
-    if (blob !== undefined) return { value: blob, outcome: 'hit' }
+    const held = await this.#openHeld(view, id)
+    return held ?? this.#openFetched(id, this.#fetchOnce(id, call))
+  }
 
+  /**
+   * As `open`, but does not wait for the end of a download that may be handed on while it comes in. `sized`: only if
+   * its length is known from the start.
+   * @throws MirrorError as `open`
+   */
+  async follow(
+    view: View,
+    id: PackageId,
+    call: Call,
+    options: { sized: boolean },
+  ): Promise<Answer<OpenBlob | ArrivingArchive>> {
+    const held = await this.#openHeld(view, id)
+    if (held !== undefined) return held
     const flight = this.#fetchOnce(id, call)
-    const record = await flight.done
-    const fetched = await this.#parts.blobs.open(record.digest)
-    if (fetched !== undefined) return { value: fetched, outcome: flight.joined ? 'coalesced' : 'miss' }
-    throw vanished(nameOf(id))
+    const arriving = await flight.tail().follow(options)
+    return arriving === undefined ? this.#openFetched(id, flight) : { value: arriving, outcome: outcomeOf(flight) }
   }
 
   /**
@@ -88,13 +101,20 @@ export class Archives {
     if (stat !== undefined && stat.size === held?.size) return { value: stat, outcome: 'hit' }
     this.#assertOnline(id)
     const evidence = await this.#parts.releases.getPlatform(id.address, id.version, id.platform, call)
-    const { joined } = this.#fetchOnce(id, call)
-    return { value: { digest: evidence.digest, size: undefined }, outcome: joined ? 'coalesced' : 'miss' }
+    const flight = this.#fetchOnce(id, call)
+    return { value: { digest: evidence.digest, size: undefined }, outcome: outcomeOf(flight) }
   }
 
   /** Waits until no download is running. */
   idle(): Promise<void> {
     return this.#flights.idle()
+  }
+
+  async #openHeld(view: View, id: PackageId): Promise<Answer<OpenBlob> | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    const held = await this.#findHeld(id)
+    const blob = held && (await this.#parts.blobs.open(held.digest))
+    return blob && { value: blob, outcome: 'hit' }
   }
 
   async #findHeld({ address, version, platform }: PackageId): Promise<ArchiveRecord | undefined> {
@@ -111,25 +131,41 @@ export class Archives {
     })
   }
 
-  #fetchOnce(id: PackageId, call: Call): { done: Promise<ArchiveRecord>; joined: boolean } {
-    return this.#flights.run(nameOf(id), () => this.#fetch(id, call.hops))
+  #fetchOnce(id: PackageId, call: Call): Flight<ArchiveRecord, ArchiveTail> {
+    return this.#flights.run(nameOf(id), async (tail) => {
+      try {
+        const record = await this.#fetch(id, call.hops, tail)
+        tail.release(record.digest)
+        return record
+      } catch (error) {
+        tail.fail(error)
+        throw error
+      }
+    })
+  }
+
+  async #openFetched(id: PackageId, flight: Flight<ArchiveRecord, ArchiveTail>): Promise<Answer<OpenBlob>> {
+    const { digest } = await flight.done
+    const blob = await this.#parts.blobs.open(digest)
+    if (blob !== undefined) return { value: blob, outcome: outcomeOf(flight) }
+    throw vanished(nameOf(id))
   }
 
   /** The pull-through of one archive: evidence, bytes, digest, blob, safety, record. */
-  async #fetch(id: PackageId, hops: readonly string[]): Promise<ArchiveRecord> {
+  async #fetch(id: PackageId, hops: readonly string[], tail: ArchiveTail): Promise<ArchiveRecord> {
     const upstream = this.#assertOnline(id)
     const { releases, hashes, log } = this.#parts
     let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
     for (let attempt = 1; ; attempt++) {
       try {
-        const size =
-          (await this.#findEqualBlob(id, evidence)) ?? (await this.#download(id, evidence, { upstream, hops }))
+        const size = await obtainArchive({ name: nameOf(id), evidence, upstream, hops, tail }, this.#parts)
         const record = await this.#record(id, evidence, size)
         if (record !== undefined) {
           hashes.ensure(evidence.digest, evidence.statedHashes, nameOf(id))
           return record
         }
       } catch (error) {
+        tail.abandon(error)
         if (attempt === MAX_ATTEMPTS || !mayBeOutdated(error)) throw error
         log.warn({ archive: nameOf(id), err: error }, 'an archive is not what its document says; asking for both again')
       }
@@ -137,49 +173,6 @@ export class Archives {
       await releases.refresh(id.address, id.version, documentsCall(hops))
       evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
     }
-  }
-
-  /** Its size. Equal bytes are one blob, whichever origin they came from; but each is let in by its own evidence. */
-  async #findEqualBlob(id: PackageId, evidence: ReleasePlatform): Promise<number | undefined> {
-    await using blob = await this.#parts.blobs.open(evidence.digest)
-    if (blob !== undefined) await assertSafe(nameOf(id), evidence, this.#parts)
-    return blob?.size
-  }
-
-  async #download(
-    id: PackageId,
-    evidence: ReleasePlatform,
-    { upstream, hops }: { upstream: ProviderUpstream; hops: readonly string[] },
-  ): Promise<number> {
-    const { observer, blobs, shutdown } = this.#parts
-    observer.downloading(1)
-    try {
-      // First, so that a full disk leaves no answer of the origin hanging.
-      await using incoming = await blobs.create()
-      const archive = await upstream.openArchive(evidence, { signal: shutdown, hops })
-      for await (const piece of archive) {
-        if (piece.kind === 'restart') await incoming.restart()
-        else await incoming.append(piece.bytes)
-      }
-      assertDigest(nameOf(id), evidence, incoming.digest())
-      return await this.#keep(id, evidence, incoming)
-    } finally {
-      observer.downloading(-1)
-    }
-  }
-
-  /** What is refused goes again, unless the same bytes came in by other evidence meanwhile. */
-  async #keep(id: PackageId, evidence: ReleasePlatform, incoming: IncomingBlob): Promise<number> {
-    const { blobs } = this.#parts
-    const held = await blobs.stat(evidence.digest)
-    const { size } = await incoming.commit()
-    try {
-      await assertSafe(nameOf(id), evidence, this.#parts)
-    } catch (error) {
-      if (held === undefined) await blobs.delete(evidence.digest)
-      throw error
-    }
-    return size
   }
 
   /** Pin first, record last. Undefined if meanwhile the release names another digest. */
@@ -212,6 +205,10 @@ export class Archives {
       },
     })
   }
+}
+
+function outcomeOf({ joined }: Flight<unknown, unknown>): CacheOutcome {
+  return joined ? 'coalesced' : 'miss'
 }
 
 /** Wrong bytes or a dead link: a newer document may name better ones. */

@@ -3,6 +3,7 @@ import { type Platform, parsePlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
 import type { OpenBlob } from '../store/blob-store.ts'
+import type { ArrivingArchive } from './archive-tail.ts'
 import type { ArchiveFacts, Archives, PackageId } from './archives.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
@@ -97,6 +98,16 @@ export class Mirror {
   /** Opens one archive, downloading it first if need be. The caller disposes of it. @throws MirrorError as `Archives.open` */
   openArchive(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
     return this.#parts.archives.open(view, id, call)
+  }
+
+  /** As `openArchive`, but what may be handed on is not waited for. @throws MirrorError as `Archives.follow` */
+  followArchive(
+    view: View,
+    id: PackageId,
+    call: Call,
+    options: { sized: boolean },
+  ): Promise<Answer<OpenBlob | ArrivingArchive>> {
+    return this.#parts.archives.follow(view, id, call, options)
   }
 
   /** What `openArchive` would give, at once. @throws MirrorError as `Archives.describe` */

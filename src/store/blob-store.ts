@@ -9,15 +9,19 @@ export interface BlobStat {
   readonly fingerprint: string
 }
 
-/** An open blob. The opener disposes of it. */
-export interface OpenBlob extends AsyncDisposable {
-  readonly digest: string
-  readonly size: number
+/** Reads bytes by their position. The opener disposes of it. */
+export interface BlobReader extends AsyncDisposable {
   /**
    * Reads up to `length` bytes at `position` into `buffer` from its start; returns the count, 0 at the end.
    * @throws MirrorError `STORAGE_FAILED`
    */
   read(buffer: Uint8Array, position: number, length: number): Promise<number>
+}
+
+/** An open blob. */
+export interface OpenBlob extends BlobReader {
+  readonly digest: string
+  readonly size: number
 }
 
 /**
@@ -31,6 +35,13 @@ export interface IncomingBlob extends AsyncDisposable {
   append(bytes: Uint8Array): Promise<void>
   /** Drops all bytes so far and starts again. @throws MirrorError `STORAGE_FAILED` */
   restart(): Promise<void>
+  /**
+   * A reader of the bytes since the last `restart`: those that were appended, and those that will be; 0 says that there
+   * are no more as yet. It never sees bytes of another start, and stays usable, whatever becomes of them, until it is
+   * disposed of. Nobody has verified what it reads.
+   * @throws MirrorError `STORAGE_FAILED` after commit or disposal
+   */
+  follow(): BlobReader
   /** The digest of all bytes so far, lower-case hexadecimal. No `append` may follow. */
   digest(): string
   /**

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
-import type { BlobStat, BlobStore, IncomingBlob, OpenBlob } from './blob-store.ts'
+import type { BlobReader, BlobStat, BlobStore, IncomingBlob, OpenBlob } from './blob-store.ts'
 import { ConcurrencyLimit } from './concurrency-limit.ts'
 import { sha256 } from './digest.ts'
 
@@ -193,6 +193,10 @@ class CheckedIncomingBlob implements IncomingBlob {
 
   restart(): Promise<void> {
     return this.#inner.restart()
+  }
+
+  follow(): BlobReader {
+    return this.#inner.follow()
   }
 
   digest(): string {

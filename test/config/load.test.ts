@@ -50,7 +50,7 @@ describe('defaults', () => {
       hosts: {},
       upstream: { connectTimeout: 5000, idleTimeout: 60_000, minRate: 1000, retries: 3, concurrency: 32 },
       freshness: { versions: 300_000, discovery: 3_600_000, notFound: 30_000 },
-      archives: { maxArchiveSize: 2_000_000_000, recheckAfter: 86_400_000 },
+      archives: { maxArchiveSize: 2_000_000_000, recheckAfter: 86_400_000, delivery: 'verified' },
       verification: defaults,
       log: { level: 'info', format: 'auto' },
     })

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import type { BlobStat, BlobStore, OpenBlob } from '../../src/store/blob-store.ts'
+import type { BlobReader, BlobStat, BlobStore } from '../../src/store/blob-store.ts'
 
 /** What the suite runs against: a store that is empty at first. */
 export interface BlobStoreUnderTest extends AsyncDisposable {
@@ -10,7 +10,7 @@ export interface BlobStoreUnderTest extends AsyncDisposable {
 
 const hex = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
-async function all(blob: OpenBlob): Promise<Buffer> {
+async function all(blob: BlobReader): Promise<Buffer> {
   const parts: Buffer[] = []
   for (let position = 0; ; ) {
     const part = Buffer.alloc(70_000)
@@ -90,6 +90,89 @@ export function blobStoreSuite(name: string, create: () => Promise<BlobStoreUnde
       const stat = await incoming.commit()
       expect(stat.digest).toBe(hex(Buffer.from('new')))
       expect(await under.store.read(stat.digest)).toEqual(Buffer.from('new'))
+    })
+
+    test('who follows reads every byte as soon as it is appended, from any position, and 0 where there is none yet', async () => {
+      await using under = await create()
+      const bytes = randomBytes(9_000_000)
+      await using incoming = await under.store.create()
+      await using early = incoming.follow()
+      expect(await early.read(Buffer.alloc(10), 0, 10)).toBe(0)
+      const heard: Buffer[] = []
+      let position = 0
+      // Larger and smaller than what a store may collect before it writes.
+      for (let turn = 0, end = 0; end < bytes.length; turn += 1) {
+        const start = end
+        end = Math.min(bytes.length, start + ([65_536, 1, 3_000_000, 500_000][turn % 4] ?? 0))
+        await incoming.append(bytes.subarray(start, end))
+        for (;;) {
+          const part = Buffer.alloc(256 * 1024)
+          const count = await early.read(part, position, part.length)
+          if (count === 0) break
+          heard.push(part.subarray(0, count))
+          position += count
+        }
+        expect(position).toBe(end)
+      }
+      expect(Buffer.concat(heard).equals(bytes)).toBe(true)
+      await using late = incoming.follow()
+      expect((await all(late)).equals(bytes)).toBe(true)
+      const middle = Buffer.alloc(5)
+      expect(await late.read(middle, 1_048_574, 99)).toBeGreaterThan(0)
+      expect(middle.subarray(0, 2).equals(bytes.subarray(1_048_574, 1_048_576))).toBe(true)
+    })
+
+    test('who follows while bytes are on their way reads no others', async () => {
+      await using under = await create()
+      const bytes = randomBytes(6_000_000)
+      await using incoming = await under.store.create()
+      const readAll = async (): Promise<Buffer> => {
+        await using follower = incoming.follow()
+        const whole = Buffer.alloc(bytes.length)
+        for (let position = 0; position < bytes.length; ) {
+          const count = await follower.read(whole.subarray(position), position, 100_000)
+          if (count === 0) await new Promise((resolve) => setImmediate(resolve))
+          position += count
+        }
+        return whole
+      }
+      const followers = Array.from({ length: 4 }, readAll)
+      for (let start = 0; start < bytes.length; start += 70_000) {
+        await incoming.append(bytes.subarray(start, start + 70_000))
+        if (start % 5 === 0) await new Promise((resolve) => setImmediate(resolve))
+      }
+      for (const read of await Promise.all(followers)) expect(read.equals(bytes)).toBe(true)
+    })
+
+    test('who followed before a restart reads only old bytes, who follows after it only new ones', async () => {
+      await using under = await create()
+      const [old, fresh] = [randomBytes(2_500_000), randomBytes(2_500_000)]
+      await using incoming = await under.store.create()
+      await incoming.append(old)
+      await using before = incoming.follow()
+      await incoming.restart()
+      await incoming.append(fresh)
+      await using after = incoming.follow()
+      const seen = await all(before)
+      expect(seen.equals(old.subarray(0, seen.length))).toBe(true)
+      expect((await all(after)).equals(fresh)).toBe(true)
+    })
+
+    test('who follows can read on after commit and after disposal, and must close', async () => {
+      await using under = await create()
+      const bytes = randomBytes(1_300_000)
+      const incoming = await under.store.create()
+      await incoming.append(bytes)
+      const follower = incoming.follow()
+      const { digest } = await incoming.commit()
+      expect(() => incoming.follow()).toThrow(expect.objectContaining({ code: 'STORAGE_FAILED' }))
+      await incoming[Symbol.asyncDispose]()
+      expect((await all(follower)).equals(bytes)).toBe(true)
+      await under.store.delete(digest)
+      expect((await all(follower)).equals(bytes)).toBe(true)
+      await follower[Symbol.asyncDispose]()
+      await follower[Symbol.asyncDispose]()
+      await expect(follower.read(Buffer.alloc(1), 0, 1)).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
     })
 
     test('append after digest, commit or disposal is refused', async () => {

@@ -36,10 +36,15 @@ async function untilArrived(mirror: TestMirror): Promise<void> {
   for (let i = 0; i < 3; i++) await mirror.ask('/healthz')
 }
 
-describe.each(['acme/widget', 'other.example.test/beta/gadget-x'])('cold clients of %s (B45)', (provider) => {
+describe.each([
+  ['acme/widget', 'verified'],
+  ['other.example.test/beta/gadget-x', 'progressive'],
+])('cold clients of %s, delivery %s (B45)', (provider, delivery) => {
+  const config = { archives: { delivery } }
+
   test('50 that ask step by step cost one request for each thing, get equal bytes, and the first may leave', async () => {
     const release = await origin.publish({ provider, version: '1.0.0', archiveBytes: 2_000_000 })
-    await using mirror = await startMirror({ origin })
+    await using mirror = await startMirror({ origin, config })
 
     const indexes = await times(CLIENTS, () => mirror.index(provider))
     expect(distinct(indexes)).toHaveLength(1)
@@ -73,7 +78,7 @@ describe.each(['acme/widget', 'other.example.test/beta/gadget-x'])('cold clients
 
   test('50 that ask for everything at once, in no order, cost one request for each thing too', async () => {
     const release = await origin.publish({ provider, version: '1.0.0', archiveBytes: 300_000 })
-    await using mirror = await startMirror({ origin })
+    await using mirror = await startMirror({ origin, config })
     const all = await times(CLIENTS, (client) =>
       Promise.all([
         mirror.archive(provider, '1.0.0', PLATFORMS[client % 4] ?? ''),

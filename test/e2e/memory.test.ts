@@ -81,6 +81,32 @@ test('memory grows neither with the archive nor with the number of clients (B43)
   expect(eight - one).toBeLessThan(24 * MB)
 })
 
+test('memory stays flat while 100 clients follow one download, each at its own speed', {
+  timeout: 120_000,
+}, async () => {
+  await using mirror = await spawnMirror({ origin, config: { archives: { delivery: 'progressive' } } })
+  const path = mirror.archivePath(PROVIDER, '1.0.0', PLATFORM)
+  await mirror.version(PROVIDER, '1.0.0')
+  const before = (await residentBytes(mirror)).now
+  const slow: Download[] = []
+  const peak = await peakDuring(mirror, async () => {
+    const fast = downloadAtOnce(mirror, 1, 60 * MB)
+    for (let client = 0; client < 98; client++) {
+      slow.push(await openDownload(mirror, path, { bytesPerSecond: 5_000 * (client + 1) }))
+    }
+    await fast
+  })
+  for (const { received } of slow) expect(received).toBeLessThan(ARCHIVE_BYTES / 2)
+  for (const download of slow) download.abort()
+  console.info(
+    `resident: ${inMb(before)} before, ${inMb(peak)} with 100 followers of an archive of ${inMb(ARCHIVE_BYTES)}`,
+  )
+  expect(peak - before).toBeLessThan(220 * MB)
+  expect(origin.count('archive')).toBe(1)
+  const whole = await openDownload(mirror, path)
+  expect((await whole.end).sha256).toBe(archive.sha256)
+})
+
 async function openFiles({ child }: SpawnedMirror): Promise<number> {
   return (await readdir(`/proc/${child.pid}/fd`)).length
 }

@@ -328,6 +328,7 @@ class WatchedBlobStore extends MemoryBlobStore {
         await inner.append(bytes)
       },
       restart: () => inner.restart(),
+      follow: () => inner.follow(),
       digest: () => inner.digest(),
       commit: () => inner.commit(),
       async [Symbol.asyncDispose]() {

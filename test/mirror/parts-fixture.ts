@@ -1,5 +1,6 @@
 import { createLog, type Log } from '../../src/log.ts'
 import type { FindUnsafety } from '../../src/mirror/archive-check.ts'
+import type { Delivery } from '../../src/mirror/archive-download.ts'
 import { Archives } from '../../src/mirror/archives.ts'
 import type { Call } from '../../src/mirror/call.ts'
 import { Catalogue } from '../../src/mirror/catalogue.ts'
@@ -70,6 +71,8 @@ export interface PartsOptions {
   readonly hasher?: Hasher
   /** Default: nothing is unsafe, although no archive of a test is a zip. */
   readonly findUnsafety?: FindUnsafety
+  /** Default: verified. */
+  readonly delivery?: Delivery
   readonly upstream?: ScriptedUpstream
   /** Default: `upstream` for every host. Undefined: sealed. */
   readonly upstreamFor?: (hostname: string) => ProviderUpstream | undefined
@@ -131,6 +134,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
     ...common,
     releases,
     hashes,
+    delivery: options.delivery ?? 'verified',
     findUnsafety: options.findUnsafety ?? (async () => undefined),
   })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })

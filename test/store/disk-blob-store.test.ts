@@ -104,6 +104,9 @@ test('200 rounds leave no file descriptor open', async () => {
   for (let round = 0; round < 200; round += 1) {
     await using incoming = await store.create()
     await incoming.append(Buffer.from(`round ${round % 10}`))
+    await using follower = incoming.follow()
+    await follower.read(Buffer.alloc(4), 0, 4)
+    if (round % 7 === 0) await incoming.restart()
     if (round % 2 === 0) await incoming.commit()
     await using blob = await store.open(held.digest)
     await blob?.read(Buffer.alloc(4), 0, 4)

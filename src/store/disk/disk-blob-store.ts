@@ -8,8 +8,8 @@ import { isDigest, sha256 } from '../digest.ts'
 import { moveDurably } from './atomic-write.ts'
 import { DiskIncomingBlob } from './disk-incoming-blob.ts'
 import { type DurableFolders, syncFolder } from './durable-folders.ts'
+import type { GrowingFile } from './growing-file.ts'
 import { errnoOf, storageError, unlessMissing, withStorageErrors } from './storage-error.ts'
-import type { TempFile } from './temp-file.ts'
 
 /**
  * Blobs as read-only files of a data folder:
@@ -34,7 +34,7 @@ export class DiskBlobStore implements BlobStore {
 
   async create(): Promise<IncomingBlob> {
     return withStorageErrors('make a file in', this.#folders.tmp, () =>
-      DiskIncomingBlob.create(this.#folders, (temp, digest, size) => this.#keep(temp, digest, size)),
+      DiskIncomingBlob.create(this.#folders, (file, digest, size) => this.#keep(file, digest, size)),
     )
   }
 
@@ -119,11 +119,11 @@ export class DiskBlobStore implements BlobStore {
     return withStorageErrors('list', folder, () => unlessMissing(readdir(folder), []))
   }
 
-  async #keep(temp: TempFile, digest: string, size: number): Promise<BlobStat> {
+  async #keep(file: GrowingFile, digest: string, size: number): Promise<BlobStat> {
     const held = await this.#findWhole(digest, size)
     if (held !== undefined) return held
     const path = this.#path(digest)
-    await temp.publish(path, 0o444)
+    await file.publish(path, 0o444)
     this.#durable.set(digest, true)
     return blobStat(digest, await stat(path, { bigint: true }))
   }

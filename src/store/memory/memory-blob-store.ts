@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MirrorError } from '../../errors.ts'
-import type { BlobStat, BlobStore, IncomingBlob, OpenBlob } from '../blob-store.ts'
+import type { BlobReader, BlobStat, BlobStore, IncomingBlob, OpenBlob } from '../blob-store.ts'
 import { sha256 } from '../digest.ts'
 
 interface Held {
@@ -132,6 +132,11 @@ class MemoryIncomingBlob implements IncomingBlob {
     this.#size = 0
   }
 
+  follow(): BlobReader {
+    if (this.#kept !== undefined || this.#disposed) throw closedError('follow')
+    return new MemoryFollower(this.#parts)
+  }
+
   digest(): string {
     this.#digest ??= this.#hash.digest('hex')
     return this.#digest
@@ -149,6 +154,34 @@ class MemoryIncomingBlob implements IncomingBlob {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#disposed = true
     this.#parts = []
+  }
+}
+
+/** Reads the parts of one start; a restart puts another list in their place. */
+class MemoryFollower implements BlobReader {
+  #parts: readonly Buffer[] | undefined
+
+  constructor(parts: readonly Buffer[]) {
+    this.#parts = parts
+  }
+
+  async read(buffer: Uint8Array, position: number, length: number): Promise<number> {
+    if (this.#parts === undefined) throw closedError('read')
+    let start = 0
+    for (const part of this.#parts) {
+      if (position < start + part.length) {
+        const from = position - start
+        const found = part.subarray(from, from + Math.min(length, buffer.length))
+        buffer.set(found)
+        return found.length
+      }
+      start += part.length
+    }
+    return 0
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#parts = undefined
   }
 }
 
