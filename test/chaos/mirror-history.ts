@@ -45,7 +45,10 @@ export class MirrorHistory {
 
   /** The process is about to be ended. */
   async noteEnd(): Promise<void> {
-    this.#deaths.push(await beginPeriod(() => undefined))
+    await beginPeriod(
+      (period) => this.#deaths.push(period),
+      () => undefined,
+    )
   }
 
   /** The trouble of the disk that lasts. */
@@ -55,7 +58,7 @@ export class MirrorHistory {
 
   /** Begins a trouble of the disk with what `tell` does. */
   async beginDiskTrouble(kind: DiskFault['kind'], tell: () => Promise<unknown>): Promise<void> {
-    this.#diskTroubles.push({ kind, period: await beginPeriod(tell) })
+    await beginPeriod((period) => this.#diskTroubles.push({ kind, period }), tell)
   }
 
   /** Ends the trouble of the disk, if there is one, with what `tell` does. */

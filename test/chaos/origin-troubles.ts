@@ -2,7 +2,7 @@ import type { Fault } from '../origin/fault.ts'
 import type { TestOrigin } from '../origin/origin.ts'
 import type { RequestKind } from '../origin/origin-request.ts'
 import type { MachineWatch } from './machine-watch.ts'
-import { beginPeriod, endPeriod, type Span, type Timeline, touches, without } from './timeline.ts'
+import { beginPeriod, endPeriod, type Period, type Span, type Timeline, touches, without } from './timeline.ts'
 import { type Effect, type Recipe, reaches, type Scope, strikes, type Trouble } from './trouble.ts'
 
 /** How long an incomplete release and a 404 are believed (the mirror's defaults). */
@@ -52,16 +52,18 @@ export class OriginTroubles {
       ...(recipe.times === undefined ? {} : { times: recipe.times }),
       ...(recipe.when === undefined ? {} : { when: recipe.when }),
     }
-    let fault: Fault | undefined
-    const period = await beginPeriod(() => {
-      fault = this.#origin.fault(matcher, recipe.behaviour)
-    })
     const effect = mergeEffects(kinds.flatMap((kind) => recipe.effect?.(kind) ?? []))
-    const trouble = effect && { ...scope, ...effect, name: recipe.name, period }
     // A few strikes keep nobody from an honest answer.
-    if (recipe.times !== undefined) delete trouble?.blocks
-    if (trouble !== undefined) this.#all.push(trouble)
-    if (fault !== undefined) this.#faults.push({ fault, trouble, transient })
+    if (recipe.times !== undefined) delete effect?.blocks
+    let trouble: Trouble | undefined
+    const note = (period: Period): void => {
+      if (effect === undefined) return
+      trouble = { ...scope, ...effect, name: recipe.name, period }
+      this.#all.push(trouble)
+    }
+    await beginPeriod(note, () => {
+      this.#faults.push({ fault: this.#origin.fault(matcher, recipe.behaviour), trouble, transient })
+    })
   }
 
   /** Notes a trouble that nobody can end. */
@@ -83,9 +85,11 @@ export class OriginTroubles {
   /** Refuses connections until `startOrigin`. */
   async stopOrigin(): Promise<void> {
     if (this.#stopped !== undefined) return
-    const period = await beginPeriod(() => this.#origin.stop())
-    this.#stopped = { name: 'the origin is stopped', statuses: [502, 504], blocks: true, period }
-    this.#all.push(this.#stopped)
+    const note = (period: Period): void => {
+      this.#stopped = { name: 'the origin is stopped', statuses: [502, 504], blocks: true, period }
+      this.#all.push(this.#stopped)
+    }
+    await beginPeriod(note, () => this.#origin.stop())
   }
 
   async startOrigin(): Promise<void> {

@@ -15,11 +15,13 @@ export interface Period {
   to: number
 }
 
-/** A period that begins with what `change` does. */
-export async function beginPeriod(change: () => unknown): Promise<Period> {
-  const from = performance.now()
+/** A period that begins with what `change` does. `note` has it before: an answer may tell of it while it is made. */
+export async function beginPeriod(note: (period: Period) => void, change: () => unknown): Promise<void> {
+  const end = Number.POSITIVE_INFINITY
+  const period = { from: performance.now(), certainFrom: end, certainTo: end, to: end }
+  note(period)
   await change()
-  return { from, certainFrom: performance.now(), certainTo: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY }
+  period.certainFrom = performance.now()
 }
 
 /** Ends a period with what `change` does. */

@@ -13,7 +13,7 @@ import {
 } from './edition.ts'
 import { MachineWatch } from './machine-watch.ts'
 import { nameAtOrigin, OriginTroubles } from './origin-troubles.ts'
-import { beginPeriod, endPeriod, Timeline } from './timeline.ts'
+import { beginPeriod, endPeriod, type Period, Timeline } from './timeline.ts'
 import type { Recipe, Scope } from './trouble.ts'
 import { type Content, type Edition, TrueProvider, type TrueVersion } from './truth.ts'
 import { TwinWatch } from './twin-watch.ts'
@@ -86,7 +86,7 @@ export class World implements AsyncDisposable {
   async publish(
     version: TrueVersion,
     { content, platforms, signing }: { content: Content; platforms: readonly string[]; signing: Signing },
-  ): Promise<Edition> {
+  ): Promise<void> {
     const { provider, spelling } = version
     this.#providers.set(provider.name, provider)
     const bad = signing === 'one bad shasum' ? platforms.slice(-1) : []
@@ -100,20 +100,12 @@ export class World implements AsyncDisposable {
     }
     const before = version.current
     const publish = () => this.origin.publish(publication)
-    const period = await beginPeriod(() => (before === undefined ? publish() : endPeriod(before.period, publish)))
-    if (provider.known.at(-1)?.to !== Number.POSITIVE_INFINITY) provider.known.push({ ...period })
-    if (version.listed.at(-1)?.to !== Number.POSITIVE_INFINITY) version.listed.push({ ...period })
-    if (before !== undefined) this.#noteChange(version, before)
-    const edition: Edition = {
-      content,
-      platforms,
-      verdict: bad.length === platforms.length ? 'refused' : verdictOf(signing, provider.host),
-      refusedPlatforms: bad,
-      signed: isSigned(signing),
-      period,
-    }
-    version.editions.push(edition)
-    return edition
+    const verdict = bad.length === platforms.length ? 'refused' : verdictOf(signing, provider.host)
+    const edition = { content, platforms, verdict, refusedPlatforms: bad, signed: isSigned(signing) }
+    await beginPeriod(
+      (period) => version.editions.push({ ...edition, period }),
+      () => begin(provider.known, () => begin(version.listed, () => this.#change(version, before, publish))),
+    )
   }
 
   /** Takes a version away. */
@@ -122,9 +114,8 @@ export class World implements AsyncDisposable {
     if (current === undefined) return
     const listed = version.listed.at(-1)
     const name = version.provider.name
-    await endPeriod(current.period, () => this.origin.withdraw(name, version.spelling))
-    if (listed !== undefined) Object.assign(listed, { certainTo: current.period.certainTo, to: current.period.to })
-    this.#noteChange(version, current)
+    const take = () => this.#change(version, current, () => this.origin.withdraw(name, version.spelling))
+    await (listed === undefined ? take() : endPeriod(listed, take))
   }
 
   /** Takes a whole provider away. */
@@ -151,11 +142,25 @@ export class World implements AsyncDisposable {
     await this.origin[Symbol.asyncDispose]()
   }
 
-  /** Documents and files of two editions may be seen mixed; that is refused, and asked again some time later. */
-  #noteChange({ provider, spelling }: TrueVersion, { period: { certainTo, to } }: Edition): void {
+  /** Ends an edition. Documents and files of two may be seen mixed; that is refused, and asked again some time later. */
+  async #change(version: TrueVersion, ended: Edition | undefined, change: () => unknown): Promise<void> {
+    if (ended === undefined) {
+      await change()
+      return
+    }
+    const { provider, spelling } = version
     const kinds = ['download', 'sums', 'signature', 'archive'] as const
-    const period = { from: certainTo, certainFrom: certainTo, certainTo: to, to }
     const scope = { kinds, host: provider.host, provider: provider.name, version: spelling }
+    const end = Number.POSITIVE_INFINITY
+    const period = { from: performance.now(), certainFrom: end, certainTo: end, to: end }
     this.troubles.note({ ...scope, name: 'a change of the release', statuses: [502], period })
+    await endPeriod(ended.period, change)
+    period.to = performance.now()
   }
+}
+
+/** Begins a period with what `change` does, unless one lasts. */
+async function begin(periods: Period[], change: () => Promise<void>): Promise<void> {
+  if (periods.at(-1)?.to === Number.POSITIVE_INFINITY) await change()
+  else await beginPeriod((period) => periods.push(period), change)
 }
