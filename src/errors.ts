@@ -51,6 +51,8 @@ export interface ErrorFields {
   UPSTREAM_REFUSED: { host: string; upstreamUrl: string; reason: string }
   /** Service discovery: the host answers, but offers no `providers.v1`. */
   NO_PROVIDER_SERVICE: { hostname: string; upstreamUrl: string; upstreamStatus?: number }
+  /** A module's source is of a kind, or at a place, that this mirror does not fetch from; `scheme` may be empty. */
+  MODULE_SOURCE_REFUSED: { scheme: string; reason: string }
   /** Mirrors that ask each other in a circle. */
   MIRROR_LOOP: { hops: readonly string[] }
 
