@@ -53,6 +53,8 @@ export interface ErrorFields {
   NO_PROVIDER_SERVICE: { hostname: string; upstreamUrl: string; upstreamStatus?: number }
   /** A module's source is of a kind, or at a place, that this mirror does not fetch from; `scheme` may be empty. */
   MODULE_SOURCE_REFUSED: { scheme: string; reason: string }
+  /** The files of a module cannot be served: unsafe paths or links, a broken archive, too many or too large. */
+  MODULE_INVALID: { reason: string; upstreamUrl?: string }
   /** Mirrors that ask each other in a circle. */
   MIRROR_LOOP: { hops: readonly string[] }
 
