@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isMirrorError } from '../../src/errors.ts'
-import { layOutTree, type SourceEntry } from '../../src/upstream/module-source/tree-layout.ts'
-import { outcome, thrownBy } from '../protocol/only-mirror-errors.ts'
+import { isMirrorError } from '../../../src/errors.ts'
+import { layOutTree, type SourceEntry } from '../../../src/upstream/module-source/tree-layout.ts'
+import { outcome, thrownBy } from '../../protocol/only-mirror-errors.ts'
 
 const LIMITS = { downloadBytes: 1_000, unpackedBytes: 1_000, files: 20 }
 

@@ -1,0 +1,14 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { isMirrorError } from '../../../errors.ts'
+import { type UnpackJob, unpackArchive } from './unpack.ts'
+
+/*
+ * The thread that `unpackInThread` starts for one archive. Its one message is what came of it.
+ */
+try {
+  parentPort?.postMessage({ entries: await unpackArchive(workerData as UnpackJob) })
+} catch (error) {
+  parentPort?.postMessage({
+    reason: isMirrorError(error) && error.is('MODULE_INVALID') ? error.fields.reason : String(error),
+  })
+}
