@@ -36,6 +36,8 @@ export interface ArchiveRequest {
   readonly signal: AbortSignal
   readonly hops: readonly string[]
   readonly maxBytes: number
+  /** As for a document: the origin itself wants its token sent to this URL's host. */
+  readonly trusted?: boolean
 }
 
 /**

@@ -5,7 +5,11 @@ import type { UnpackJob } from './unpack.ts'
 
 const MAX_HEAP_MB = 256
 
-type Outcome = { readonly entries: SourceEntry<SpoolPlace>[] } | { readonly reason: string }
+type Outcome =
+  | { readonly entries: SourceEntry<SpoolPlace>[] }
+  | { readonly reason: string }
+  /** Of the file system, mostly. */
+  | { readonly failure: { readonly message: string; readonly code?: string; readonly syscall?: string } }
 
 /**
  * As `unpackArchive`, in a thread of its own: decoders may be slow, and a hostile archive may be slower.
@@ -26,6 +30,7 @@ export async function unpackInThread(job: UnpackJob, signal: AbortSignal): Promi
   try {
     const outcome = await promise
     if ('reason' in outcome) throw invalidModule(outcome.reason)
+    if ('failure' in outcome) throw Object.assign(new Error(outcome.failure.message), outcome.failure)
     return outcome.entries
   } finally {
     signal.removeEventListener('abort', onAbort)

@@ -8,7 +8,8 @@ import { type UnpackJob, unpackArchive } from './unpack.ts'
 try {
   parentPort?.postMessage({ entries: await unpackArchive(workerData as UnpackJob) })
 } catch (error) {
-  parentPort?.postMessage({
-    reason: isMirrorError(error) && error.is('MODULE_INVALID') ? error.fields.reason : String(error),
-  })
+  const refusal = isMirrorError(error) && error.is('MODULE_INVALID') ? error.fields.reason : undefined
+  // An error loses its code on the way to another thread.
+  const { message, code, syscall } = error as NodeJS.ErrnoException
+  parentPort?.postMessage(refusal === undefined ? { failure: { message, code, syscall } } : { reason: refusal })
 }
