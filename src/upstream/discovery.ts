@@ -73,10 +73,10 @@ export class Discovery {
 
   /**
    * The base URL of a service, to resolve paths against.
-   * @throws MirrorError `NO_PROVIDER_SERVICE` on the origin's own word only; `UPSTREAM_*`; `UPSTREAM_TIMEOUT` if the
+   * @throws MirrorError `NO_PROVIDER_SERVICE` or `NO_MODULE_SERVICE` on the origin's own word only; `UPSTREAM_*`; `UPSTREAM_TIMEOUT` if the
    *   request's signal fires first (or its reason, if that is an error of ours); `CONFIGURATION` if the override is not a usable URL
    */
-  async serviceBase(service: 'providers.v1', request: UpstreamRequest): Promise<{ url: URL }> {
+  async serviceBase(service: ServiceName, request: UpstreamRequest): Promise<{ url: URL }> {
     const override = this.#options.overrides[service]
     if (override !== undefined) return { url: this.#parseOverride(service, override) }
 
@@ -115,7 +115,7 @@ export class Discovery {
     const { hostname } = this.#options
     const offered = Object.keys(document.services).slice(0, 12).join(', ').slice(0, 300)
     throw new MirrorError(
-      'NO_PROVIDER_SERVICE',
+      ABSENCE[service],
       `${hostname} offers no usable ${service} service; it offers ${offered === '' ? 'none at all' : offered}`,
       { hostname, upstreamUrl: redactUrl(document.url) },
     )
@@ -217,6 +217,8 @@ export class Discovery {
     this.#options.log.warn({ hostname: this.#options.hostname, ...describe(error) }, `the discovery document ${what}`)
   }
 }
+
+const ABSENCE = { 'providers.v1': 'NO_PROVIDER_SERVICE', 'modules.v1': 'NO_MODULE_SERVICE' } as const
 
 /** False if the document offers the provider service under a URL that no client would use. */
 function isUsable(document: DiscoveryDocument): boolean {
