@@ -1,4 +1,4 @@
-import { type ErrorCode, isMirrorError, MirrorError } from '../errors.ts'
+import { type ErrorCode, isMirrorError, type MirrorError } from '../errors.ts'
 
 /** The one place where a code becomes a status. See design, section 3. */
 const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -88,6 +88,12 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
 }
 
 function retryAfterSeconds(error: unknown): number {
-  const wantedMs = error instanceof MirrorError && error.is('UPSTREAM_RATE_LIMITED') ? error.fields.retryAfterMs : 1_000
+  const wantedMs = !isMirrorError(error)
+    ? 1_000
+    : error.is('UPSTREAM_RATE_LIMITED')
+      ? error.fields.retryAfterMs
+      : error.is('MODULE_PENDING')
+        ? 2_000
+        : 1_000
   return Math.min(MAX_RETRY_AFTER_S, Math.max(1, Math.ceil(wantedMs / 1_000)))
 }

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import { isMirrorError, MirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
@@ -6,21 +5,18 @@ import type { ListedVersion, ProviderVersions } from '../protocol/provider-versi
 import { compareVersions, type Version } from '../protocol/version.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
+import { ForcedRefreshes } from './forced-refreshes.ts'
 import type { DocumentCache } from './freshness.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
-
-/** Between two refreshes that unknown versions cause, per provider: a scanner must not become the origin's problem. */
-const FORCED_REFRESH_INTERVAL_MS = 5_000
 
 /** Which versions of a provider there are: the origin's list, joined with what is held. */
 export class Versions {
   readonly #catalogue: Catalogue
   readonly #upstreamFor: UpstreamFor
   readonly #lists: DocumentCache<ProviderVersions>
-  readonly #now: () => number
   readonly #log: Log
-  readonly #forcedAt = new LRUCache<string, number>({ max: 5_000 })
+  readonly #forced: ForcedRefreshes
 
   constructor(parts: {
     catalogue: Catalogue
@@ -32,7 +28,7 @@ export class Versions {
     this.#catalogue = parts.catalogue
     this.#upstreamFor = parts.upstreamFor
     this.#lists = parts.lists
-    this.#now = parts.now
+    this.#forced = new ForcedRefreshes(parts.now)
     this.#log = parts.log
   }
 
@@ -71,7 +67,9 @@ export class Versions {
     const listed = findVersion(remembered.value, version)
     if (listed !== undefined) return listed
     const answer =
-      remembered.outcome === 'hit' ? await this.#originList(address, call, this.#newEnough(address)) : remembered
+      remembered.outcome === 'hit'
+        ? await this.#originList(address, call, this.#forced.newEnough(formatProviderAddress(address)))
+        : remembered
     const found = findVersion(answer.value, version)
     if (found !== undefined) return found
     if (answer.reason !== undefined) throw answer.reason
@@ -100,17 +98,8 @@ export class Versions {
       }
       return list
     }
-    return this.#lists.get(address, fetch, call, atLeastFrom)
-  }
-
-  /** From when a list must be to be believed that it lacks a version: now, or the refresh that was forced just before. */
-  #newEnough(address: ProviderAddress): number {
-    const name = formatProviderAddress(address)
-    const now = this.#now()
-    const last = this.#forcedAt.get(name)
-    if (last !== undefined && now - last < FORCED_REFRESH_INTERVAL_MS && now >= last) return last
-    this.#forcedAt.set(name, now)
-    return now
+    const subject = { name: formatProviderAddress(address), hostname: address.hostname }
+    return this.#lists.get(subject, fetch, call, atLeastFrom)
   }
 }
 
