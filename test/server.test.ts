@@ -61,7 +61,7 @@ describe('a server', () => {
 
   it('says to who misses the base path how this very mirror is reached', async () => {
     const { port } = await start()
-    const { status, text } = await ask(port, '/v1/providers/hashicorp/aws/versions')
+    const { status, text } = await ask(port, '/registry.terraform.io/hashicorp/aws/index.json')
     expect(status).toBe(404)
     expect(JSON.parse(text)).toMatchObject({
       code: 'ROUTE_NOT_FOUND',

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { readHost, readHostPattern, readRegistryHostPattern } from './host-key.ts'
+import { parseHostname } from '../protocol/hostname.ts'
+import { readHost, readHostPattern, readRegistryHost, readRegistryHostPattern } from './host-key.ts'
 import {
   baseUrl,
   basic,
@@ -22,6 +23,8 @@ import {
 const DAY = 86_400_000
 /** Most origins of registry.opentofu.org have no key, and OpenTofu itself accepts them (design, rule 1). */
 const OPENTOFU_REGISTRY = 'registry.opentofu.org'
+/** Whose providers and modules addresses with the mirror's own host mean. */
+const DEFAULT_ORIGIN = 'registry.terraform.io'
 
 /**
  * The configuration after parsing. Keys are the YAML keys; times are milliseconds, sizes are bytes, paths are absolute,
@@ -37,11 +40,8 @@ export type OriginConfig = Config['origins'][string]
  * start-up errors like unknown keys, with words of their own.
  */
 export const UNAVAILABLE_KEYS: readonly string[] = [
-  'defaultOrigin',
   'origins.*.networkMirror',
   'origins.*.filesystem',
-  'hosts.*.sshKeyFile',
-  'hosts.*.knownHostsFile',
   'archives.maxSize',
   'archives.minFree',
   'archives.delivery',
@@ -53,7 +53,12 @@ export const UNAVAILABLE_KEYS: readonly string[] = [
 
 /** The schema of the configuration. Relative paths in it are resolved against `folder`. */
 export function createSchema(folder: string) {
-  return createSections(folder).transform((config) => {
+  return createSections(folder).transform((config, context) => {
+    const { defaultOrigin } = config
+    if (defaultOrigin !== undefined && !Object.keys(config.origins).some((pattern) => covers(pattern, defaultOrigin))) {
+      const message = 'expected one of the origins; name the host under "origins" too'
+      context.addIssue({ code: 'custom', path: ['defaultOrigin'], message })
+    }
     const stateDir = config.stateDir ?? resolve(config.dataDir, 'state')
     const origins = Object.fromEntries(
       Object.entries(config.origins).map(([host, settings]) => {
@@ -62,8 +67,13 @@ export function createSchema(folder: string) {
         return [host, { ...settings, verification }]
       }),
     )
-    return { ...config, stateDir, origins }
+    return { ...config, stateDir, origins, defaultOrigin: parseHostname(defaultOrigin ?? DEFAULT_ORIGIN) }
   })
+}
+
+/** As the allow list of origins takes its patterns. */
+function covers(pattern: string, hostname: string): boolean {
+  return pattern === hostname || (pattern.startsWith('*.') && hostname.endsWith(pattern.slice(1)))
 }
 
 /** The schema of the keys alone, for walks over its shape (`schema-path.ts`). */
@@ -79,11 +89,12 @@ export function createSections(folder: string) {
     dataDir: path.prefault('./data'),
     stateDir: path.exactOptional(),
     mode: z.enum(['online', 'sealed']).prefault('online'),
+    defaultOrigin: host(readRegistryHost).exactOptional(),
     origins: hostRecord(readRegistryHostPattern, origin(path))
       .refine((origins) => Object.keys(origins).length > 0, {
         error: 'no registry is named, so nothing would be served; name one, or delete the key for the defaults',
       })
-      .prefault({ 'registry.terraform.io': {}, [OPENTOFU_REGISTRY]: {} }),
+      .prefault({ [DEFAULT_ORIGIN]: {}, [OPENTOFU_REGISTRY]: {} }),
     hosts: hostRecord(readHost, hostCredentials(path)).prefault({}),
     upstream: upstream(path),
     freshness: section({
@@ -145,7 +156,13 @@ function origin(path: Path) {
 
 function hostCredentials(path: Path) {
   return z
-    .strictObject({ token: token().exactOptional(), basic: basic().exactOptional(), caFile: path.exactOptional() })
+    .strictObject({
+      token: token().exactOptional(),
+      basic: basic().exactOptional(),
+      caFile: path.exactOptional(),
+      sshKeyFile: path.exactOptional(),
+      knownHostsFile: path.exactOptional(),
+    })
     .refine((value) => value.token === undefined || value.basic === undefined, {
       error: 'token and basic exclude each other',
     })

@@ -11,9 +11,13 @@ import { exchangeOf, type HttpEnv } from './exchange.ts'
  * Answers HEAD for an archive from its facts alone. While it is not held there is no length, and no promise of ranges:
  * old clients take `Accept-Ranges` with no length for a complete empty file (client-contract A13).
  */
-export function headArchive(context: Context<HttpEnv>, { value, outcome }: Answer<ArchiveFacts>): Response {
+export function headArchive(
+  context: Context<HttpEnv>,
+  { value, outcome }: Answer<ArchiveFacts>,
+  mediaType = 'application/zip',
+): Response {
   exchangeOf(context.env.incoming).outcome = outcome
-  const headers = archiveHeaders(value.digest, outcome)
+  const headers = archiveHeaders(value.digest, outcome, mediaType)
   if (matchesAny(context.req.header('if-none-match'), value.digest)) return new Response(null, { status: 304, headers })
   if (value.size === undefined) return new Response(null, { headers })
   const length = { 'Accept-Ranges': 'bytes', 'Content-Length': String(value.size) }
@@ -21,12 +25,16 @@ export function headArchive(context: Context<HttpEnv>, { value, outcome }: Answe
 }
 
 /** Sends an archive, or the one range of it that was asked for, past Hono to the socket. Disposes of the blob. */
-export async function sendArchive(context: Context<HttpEnv>, { value, outcome }: Answer<OpenBlob>): Promise<Response> {
+export async function sendArchive(
+  context: Context<HttpEnv>,
+  { value, outcome }: Answer<OpenBlob>,
+  mediaType = 'application/zip',
+): Promise<Response> {
   await using blob = value
   const { incoming, outgoing } = context.env
   const exchange = exchangeOf(incoming)
   exchange.outcome = outcome
-  const headers = { ...archiveHeaders(blob.digest, outcome), 'Accept-Ranges': 'bytes' }
+  const headers = { ...archiveHeaders(blob.digest, outcome, mediaType), 'Accept-Ranges': 'bytes' }
   const range = mayUseRange(context.req.header('if-range'), blob.digest)
     ? parseByteRange(context.req.header('range'), blob.size)
     : undefined
@@ -52,9 +60,9 @@ export async function sendArchive(context: Context<HttpEnv>, { value, outcome }:
   return RESPONSE_ALREADY_SENT
 }
 
-function archiveHeaders(digest: string, outcome: string): Record<string, string> {
+function archiveHeaders(digest: string, outcome: string, mediaType: string): Record<string, string> {
   return {
-    'Content-Type': 'application/zip',
+    'Content-Type': mediaType,
     ETag: entityTag(digest),
     // The lock files of clients depend on these very bytes: nobody on the way may recompress them.
     'Cache-Control': 'public, max-age=3600, no-transform',

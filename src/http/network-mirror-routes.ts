@@ -1,21 +1,13 @@
-import { type Context, Hono } from 'hono'
-import { MirrorError } from '../errors.ts'
-import type { Answer, Call } from '../mirror/call.ts'
-import { createDeadline } from '../mirror/deadline.ts'
+import { Hono } from 'hono'
 import type { Mirror } from '../mirror/mirror.ts'
 import type { View } from '../mirror/view.ts'
-import { HOPS_HEADER, parseHops } from '../protocol/hops.ts'
 import { indexDocument, versionDocument } from '../protocol/network-mirror.ts'
-import { formatPlatform, type Platform, parsePlatform } from '../protocol/platform.ts'
-import { formatProviderAddress, type ProviderAddress, parseProviderAddress } from '../protocol/provider-address.ts'
-import { assertVersion, type Version } from '../protocol/version.ts'
 import { headArchive, sendArchive } from './archive-response.ts'
+import { sendDocument } from './document-response.ts'
 import { isAbsence } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { archiveLink } from './links.ts'
-
-/** Clients give up after 10 s (client-contract A9); the rest is for the way there and back. */
-const ANSWER_WITHIN_MS = 8_000
+import { addressOf, callOf, platformOf, versionOf } from './provider-request.ts'
 
 /**
  * The provider network mirror protocol, below its base path: `index.json`, `VERSION.json` and the archives.
@@ -64,49 +56,4 @@ export function createNetworkMirrorRoutes(parts: { mirror: Mirror; view: View; i
   })
 
   return routes
-}
-
-/** Parses what the path names; only what did parse gets into the log. */
-function addressOf(context: Context<HttpEnv>): ProviderAddress {
-  const { hostname = '', namespace = '', type = '' } = context.req.param() as Record<string, string>
-  const address = parseProviderAddress({ hostname, namespace, type })
-  exchangeOf(context.env.incoming).fields.provider = formatProviderAddress(address)
-  return address
-}
-
-function versionOf(context: Context<HttpEnv>, text: string): Version {
-  const version = assertVersion(text)
-  exchangeOf(context.env.incoming).fields.version = version
-  return version
-}
-
-function platformOf(context: Context<HttpEnv>, text: string): Platform {
-  const platform = parsePlatform(text)
-  exchangeOf(context.env.incoming).fields.platform = formatPlatform(platform)
-  return platform
-}
-
-/** @throws MirrorError `MIRROR_LOOP` if the request has been here before */
-function callOf(context: Context<HttpEnv>, instanceId: string): Call {
-  const hops = parseHops(context.req.header(HOPS_HEADER))
-  if (!hops.includes(instanceId)) return { deadline: createDeadline(ANSWER_WITHIN_MS), hops }
-  throw new MirrorError(
-    'MIRROR_LOOP',
-    `mirrors ask each other in a circle: ${[...hops, instanceId].join(' -> ')}; correct the origins of one of them`,
-    { hops },
-  )
-}
-
-function sendDocument(context: Context<HttpEnv>, { value, outcome, reason }: Answer<unknown>): Response {
-  const exchange = exchangeOf(context.env.incoming)
-  exchange.outcome = outcome
-  if (reason !== undefined) exchange.error = reason
-  const body = JSON.stringify(value)
-  const length = Buffer.byteLength(body)
-  return context.body(body, 200, {
-    'Content-Type': 'application/json',
-    'Content-Length': String(length),
-    'Cache-Control': 'no-cache, no-transform',
-    'Terramirror-Cache': outcome,
-  })
 }

@@ -1,4 +1,4 @@
-import { type PackageHash, zipHash } from '../protocol/package-hash.ts'
+import { type PackageHash, type Sha256, zipHash } from '../protocol/package-hash.ts'
 import { type Platform, parsePlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
@@ -6,11 +6,12 @@ import type { OpenBlob } from '../store/blob-store.ts'
 import type { ArchiveFacts, Archives, PackageId } from './archives.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
+import type { DownloadDocuments, DownloadFacts } from './download-documents.ts'
 import type { PackageHashes } from './package-hashes.ts'
 import type { ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
 import type { UpstreamFor } from './upstreams.ts'
-import type { Versions } from './versions.ts'
+import type { DescribedVersions, Versions } from './versions.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
 /** One installable package of a version, as a client may be told. */
@@ -27,6 +28,7 @@ export interface MirrorParts {
   readonly releases: Releases
   readonly archives: Archives
   readonly hashes: PackageHashes
+  readonly downloads: DownloadDocuments
   readonly upstreamFor: UpstreamFor
 }
 
@@ -41,6 +43,25 @@ export class Mirror {
   /** The versions that a client may choose. @throws MirrorError as `Versions.list` */
   listVersions(view: View, address: ProviderAddress, call: Call): Promise<Answer<readonly Version[]>> {
     return this.#parts.versions.list(view, address, call)
+  }
+
+  /** The same with protocols, platforms and warnings. @throws MirrorError as `Versions.describe` */
+  describeVersions(view: View, address: ProviderAddress, call: Call): Promise<Answer<DescribedVersions>> {
+    return this.#parts.versions.describe(view, address, call)
+  }
+
+  /** What the origin said about one package, for clients that authenticate it themselves. @throws MirrorError as `DownloadDocuments.get` */
+  getDownload(view: View, id: PackageId, call: Call): Promise<Answer<DownloadFacts>> {
+    return this.#parts.downloads.get(view, id, call)
+  }
+
+  /** SHA256SUMS or a signature, byte for byte. @throws MirrorError as `DownloadDocuments.readChecksums` */
+  readChecksums(
+    view: View,
+    file: { address: ProviderAddress; version: Version; digest: Sha256 },
+    call: Call,
+  ): Promise<Answer<Uint8Array>> {
+    return this.#parts.downloads.readChecksums(view, file, call)
   }
 
   /**

@@ -7,7 +7,10 @@ import { formatProviderAddress, type ProviderAddress } from '../protocol/provide
 import type { ListedVersion } from '../protocol/provider-versions.ts'
 import type { AuthenticatedPackage, AuthenticatedRelease } from '../verify/authenticate-release.ts'
 import type { HeldVersion } from './catalogue.ts'
-import type { Release, ReleasePlatform } from './release-record.ts'
+import { allChecksums, checksumsOf, type Release, type ReleasePlatform } from './release-record.ts'
+
+/** So many outdated files are still found by clients that read a document before a change. */
+const MAX_OUTDATED = 32
 
 /** Authenticated evidence that may become the record of a version. */
 export interface Candidate {
@@ -22,10 +25,13 @@ export interface Candidate {
   readonly at: string
 }
 
+/** Bytes that a release points to, by digest. */
+export type Evidence = ReadonlyMap<Sha256, Uint8Array>
+
 /** A release record and the blobs that it points to, each once; blobs are stored first. */
 export interface ReleaseWithEvidence {
   readonly release: Release
-  readonly evidence: readonly Uint8Array[]
+  readonly evidence: Evidence
 }
 
 /**
@@ -62,7 +68,7 @@ export function createRelease(candidate: Candidate): ReleaseWithEvidence {
   const platforms: Record<string, ReleasePlatform> = { ...grown?.platforms }
   for (const authenticatedPackage of authenticated.packages) {
     const name = formatPlatform(authenticatedPackage.published.platform)
-    platforms[name] = createPlatform(authenticatedPackage, evidence)
+    platforms[name] = keepSignature(createPlatform(authenticatedPackage, evidence), grown?.platforms[name])
   }
   const files = new Map(grown?.files.map(({ filename, digest }) => [filename, digest]))
   for (const [filename, digest] of offeredFiles(authenticated)) files.set(filename, digest)
@@ -78,7 +84,40 @@ export function createRelease(candidate: Candidate): ReleaseWithEvidence {
     files: [...files].map(([filename, digest]) => ({ filename, digest })),
     platforms,
   }
-  return { release, evidence: [...evidence.values()] }
+  const outdated = outdatedChecksums(previous, release)
+  if (outdated.length > 0) release.outdatedChecksums = outdated
+  return { release, evidence }
+}
+
+function outdatedChecksums(previous: Release | undefined, next: Release): Sha256[] {
+  if (previous === undefined) return []
+  const current = allChecksums(next)
+  const before = new Set([...(previous.outdatedChecksums ?? []), ...allChecksums(previous)])
+  return [...before].filter((digest) => !current.has(digest)).slice(-MAX_OUTDATED)
+}
+
+/**
+ * True if the document of a platform, and what it leads to, tell nothing that the record does not hold. Links are not
+ * compared: signed ones differ in every answer.
+ */
+export function isSameEvidence(then: ReleasePlatform | undefined, offered: AuthenticatedPackage): boolean {
+  if (then === undefined) return false
+  const now = keepSignature(createPlatform(offered, new Map()), then)
+  const told = (platform: ReleasePlatform): string => {
+    const { authentication, signingKeys, packages, protocols } = platform
+    const { digest, rule } = authentication
+    return JSON.stringify([digest, rule, checksumsOf(platform), signingKeys, packages, protocols])
+  }
+  return told(then) === told(now)
+}
+
+/** An unsigned release counts without its signature file; that it did not come this time is no reason to lose it. */
+function keepSignature(now: ReleasePlatform, then: ReleasePlatform | undefined): ReleasePlatform {
+  if (then === undefined || now.authentication.rule !== 'unsigned-checksums') return now
+  const held = checksumsOf(then)
+  const current = checksumsOf(now)
+  if (current.signature !== undefined || held.sums !== current.sums || held.signature === undefined) return now
+  return { ...now, authentication: { ...now.authentication, signature: held.signature } }
 }
 
 /** True if recording `next` over `previous` would tell nothing new. */

@@ -10,6 +10,7 @@ import {
 } from '../verify/authenticate-release.ts'
 import type { HeldVersion } from './catalogue.ts'
 import type { Deadline } from './deadline.ts'
+import { isSameEvidence } from './release-adoption.ts'
 import type { Release } from './release-record.ts'
 
 /** A release set may be caught between two generations at the origin: so often is it fetched whole again. */
@@ -75,11 +76,9 @@ function findProbe(held: HeldVersion, listed: ListedVersion): Platform | undefin
 function confirms(authenticated: AuthenticatedRelease, release: Release): boolean {
   return (
     authenticated.packages.length > 0 &&
-    authenticated.packages.every(({ published, authentication: now }) => {
-      const then = release.platforms[formatPlatform(published.platform)]?.authentication
-      if (then === undefined || then.digest !== now.digest || then.rule !== now.rule) return false
-      return then.rule === 'stated-checksum' || now.rule === 'stated-checksum' || then.sums === now.sums
-    })
+    authenticated.packages.every((offered) =>
+      isSameEvidence(release.platforms[formatPlatform(offered.published.platform)], offered),
+    )
   )
 }
 

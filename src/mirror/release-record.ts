@@ -41,7 +41,13 @@ const signer = z.object({
 
 const authentication: z.ZodType<Authentication> = z.discriminatedUnion('rule', [
   z.object({ rule: z.literal('signed-checksums'), digest: sha256, sums: sha256, signature: sha256, signer }),
-  z.object({ rule: z.literal('unsigned-checksums'), digest: sha256, sums: sha256 }),
+  z.object({
+    rule: z.literal('unsigned-checksums'),
+    digest: sha256,
+    sums: sha256,
+    /** Missing too in records from before it was kept: the next answer of the origin completes them. */
+    signature: sha256.exactOptional(),
+  }),
   z.object({ rule: z.literal('stated-checksum'), digest: sha256 }),
 ])
 
@@ -59,7 +65,10 @@ const releasePlatform = z.object({
   documentUrl: z.string(),
   /** Blob: `signing_keys` of the document as JSON text; undefined if it had none. */
   signingKeys: sha256.optional(),
-  /** Blob: `packages` of the document as JSON text; undefined if it had none. */
+  /**
+   * Blob: `packages` of the document as JSON text; undefined if it had none. Unsigned, so only what the origin itself
+   * said to this mirror stands here: whoever makes a record from other sources leaves it out.
+   */
   packages: sha256.optional(),
 })
 
@@ -86,8 +95,39 @@ export const Release = z.object({
   complete: z.boolean(),
   /** By `OS_ARCH`. */
   platforms: z.record(z.string(), releasePlatform),
+  /** Blobs: SHA256SUMS and signatures that documents of this version named before, the newest last. */
+  outdatedChecksums: z.array(sha256).exactOptional(),
 })
 export type Release = z.infer<typeof Release>
+
+/** The blobs of SHA256SUMS and of its signature that the document of a platform leads to. */
+export interface Checksums {
+  readonly sums?: Sha256
+  readonly signature?: Sha256
+}
+
+/** What a platform was authenticated with; empty where its document named no SHA256SUMS. */
+export function checksumsOf({ authentication }: Pick<ReleasePlatform, 'authentication'>): Checksums {
+  if (authentication.rule === 'stated-checksum') return {}
+  const { sums, signature } = authentication
+  return signature === undefined ? { sums } : { sums, signature }
+}
+
+/** True for a blob that a release points to, or whose digest it remembers. */
+export function namesEvidence(release: Release, digest: Sha256): boolean {
+  const { platforms, outdatedChecksums = [] } = release
+  const documents = Object.values(platforms).flatMap(({ signingKeys, packages }) => [signingKeys, packages])
+  return documents.includes(digest) || allChecksums(release).has(digest) || outdatedChecksums.includes(digest)
+}
+
+/** Every SHA256SUMS and signature that the documents of a release name. */
+export function allChecksums(release: Release): Set<Sha256> {
+  return new Set(
+    Object.values(release.platforms)
+      .flatMap((platform) => Object.values(checksumsOf(platform)))
+      .filter((digest) => digest !== undefined),
+  )
+}
 
 /** An archive that is held, and why it was let in. Written after its blob and after its release. */
 export const ArchiveRecord = z.object({

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { isMirrorError, isNotFound, MirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Hostname } from '../protocol/hostname.ts'
+import type { Sha256 } from '../protocol/package-hash.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { ListedVersion } from '../protocol/provider-versions.ts'
@@ -24,7 +25,8 @@ import {
 import type { MirrorObserver } from './observer.ts'
 import { type Candidate, createRelease, findChangedFile, isSameRelease } from './release-adoption.ts'
 import { checkRelease } from './release-check.ts'
-import type { Release, ReleasePlatform } from './release-record.ts'
+import { namesEvidence, type Release, type ReleasePlatform } from './release-record.ts'
+import { ReleaseRecorder, type Unsaved } from './release-recorder.ts'
 import { reportRelease } from './release-report.ts'
 import { type Flight, SingleFlight } from './single-flight.ts'
 import type { UpstreamFor } from './upstreams.ts'
@@ -36,8 +38,14 @@ interface Check {
   readonly at: number
   /** Why the origin could not confirm; `known` is then what was known before. */
   readonly failure?: MirrorError
-  /** Why the record could not be written; the next request tries again. */
-  readonly unsaved?: MirrorError | undefined
+  /** What could not be written; the next request tries again. */
+  readonly unsaved?: Unsaved | undefined
+}
+
+/** The evidence for one platform, and the release that all of it belongs to. */
+export interface PlatformEvidence {
+  readonly release: Release
+  readonly platform: ReleasePlatform
 }
 
 /** How to ask the origin. */
@@ -67,9 +75,11 @@ export class Releases {
   readonly #checks = new LRUCache<string, Check>({ max: 1_000 })
   readonly #running = new SingleFlight<Check>()
   readonly #adopting = new SerialByKey()
+  readonly #recorder: ReleaseRecorder
 
   constructor(parts: ReleasesParts) {
     this.#parts = parts
+    this.#recorder = new ReleaseRecorder(parts)
   }
 
   /**
@@ -86,8 +96,7 @@ export class Releases {
 
     if (this.#parts.upstreamFor(hostname) === undefined) {
       if (known !== undefined) return { value: known, outcome: 'hit' }
-      const message = `${name} is not cached, and this mirror is sealed: warm it while online`
-      throw new MirrorError('NOT_CACHED', message, { item: name })
+      throw notCached(name)
     }
     if (known !== undefined && check !== undefined && this.#isFresh(check)) return answerOf({ ...check, known }, 'hit')
 
@@ -120,16 +129,30 @@ export class Releases {
     platform: Platform,
     call: Call,
   ): Promise<ReleasePlatform> {
+    return (await this.getEvidence(address, version, platform, call)).value.platform
+  }
+
+  /** As `getPlatform`, with the release, and how the answer came about. @throws MirrorError as `getPlatform` */
+  async getEvidence(
+    address: ProviderAddress,
+    version: Version,
+    platform: Platform,
+    call: Call,
+  ): Promise<Answer<PlatformEvidence>> {
     const name = formatPlatform(platform)
-    let { value: known, reason } = await this.get(address, version, call)
-    if (known.inferred.has(name)) known = await this.#askAgain(address, version, call, false)
+    const answer = await this.get(address, version, call)
+    const { reason } = answer
+    const known = answer.value.inferred.has(name)
+      ? (await this.#askAgain(address, version, call, false)).value
+      : answer.value
     const found = known.release.platforms[name]
-    if (found !== undefined) return found
+    if (found !== undefined) return { ...answer, value: { release: known.release, platform: found } }
     const remembered = known.problems.get(name)
     const outage = isNotFound(reason) ? undefined : reason
     // That it was a 404 some time ago says nothing while the origin cannot be asked (design, rule 3).
     const problem = isNotFound(remembered) ? (outage ?? remembered) : (remembered ?? outage)
     if (problem !== undefined) throw problem
+    if (this.#parts.upstreamFor(address.hostname) === undefined) throw notCached(`${nameOf(address, version)} ${name}`)
     throw new MirrorError('PLATFORM_NOT_FOUND', `${nameOf(address, version)} is not published for ${name}`, {
       address: formatProviderAddress(address),
       version,
@@ -138,17 +161,39 @@ export class Releases {
   }
 
   /** Asks the origin for every document anew, or joins who is doing so. @throws MirrorError as `get` */
-  refresh(address: ProviderAddress, version: Version, call: Call): Promise<KnownRelease> {
+  refresh(address: ProviderAddress, version: Version, call: Call): Promise<Answer<KnownRelease>> {
     return this.#askAgain(address, version, call, true)
   }
 
-  async #askAgain(address: ProviderAddress, version: Version, call: Call, whole: boolean): Promise<KnownRelease> {
-    const { done } = this.#begin(address, version, { hops: call.hops, whole })
+  /**
+   * A blob that the release names, or named before its last change: `unknown` if it is none of these, `lost` if it is
+   * not held any more. Asks nobody. @throws MirrorError `STORAGE_FAILED`
+   */
+  async readEvidence(
+    address: ProviderAddress,
+    version: Version,
+    digest: Sha256,
+  ): Promise<Uint8Array | 'unknown' | 'lost'> {
+    const { catalogue, blobs } = this.#parts
+    const { release } = await catalogue.version(address, version)
+    const unsaved = this.#checks.get(nameOf(address, version))?.unsaved?.evidence.get(digest)
+    if (unsaved !== undefined) return unsaved
+    if (release === undefined || !namesEvidence(release, digest)) return 'unknown'
+    return (await blobs.read(digest)) ?? 'lost'
+  }
+
+  async #askAgain(
+    address: ProviderAddress,
+    version: Version,
+    call: Call,
+    whole: boolean,
+  ): Promise<Answer<KnownRelease>> {
+    const { done, joined } = this.#begin(address, version, { hops: call.hops, whole })
     const check = await waitFor(done, call.deadline.signal, {
       name: nameOf(address, version),
       hostname: address.hostname,
     })
-    return check.known
+    return answerOf(check, joined ? 'coalesced' : 'miss')
   }
 
   /**
@@ -166,7 +211,7 @@ export class Releases {
       const { release } = await this.#parts.catalogue.version(address, version)
       if (release?.platforms[platform]?.digest === digest) return work(release)
       const unsaved = this.#checks.get(name)?.unsaved
-      if (unsaved !== undefined) throw unsaved
+      if (unsaved !== undefined) throw unsaved.error
       return undefined
     })
   }
@@ -258,38 +303,20 @@ export class Releases {
     if (authenticated.packages.length === 0 && reason !== undefined) throw reason
     const { release, evidence } = createRelease(candidate)
     const known = releaseWithGaps(release, authenticated, problems)
-    if (isSameRelease(held.release, release) || authenticated.packages.length === 0) return { known, at: now() }
-    return { known, at: now(), unsaved: await this.#save(candidate, release, evidence) }
-  }
-
-  /** Makes the evidence durable, in the order that a crash may interrupt. On a full disk it still answers documents. */
-  async #save(
-    { address, at }: Candidate,
-    release: Release,
-    evidence: readonly Uint8Array[],
-  ): Promise<MirrorError | undefined> {
-    const { catalogue, blobs, log } = this.#parts
-    try {
-      for (const bytes of evidence) await blobs.put(bytes)
-      const signed = Object.values(release.platforms).find(
-        ({ authentication: { rule } }) => rule === 'signed-checksums',
-      )
-      if (signed?.authentication.rule === 'signed-checksums' && (await catalogue.trust(address)) === undefined) {
-        const { keyId, fingerprint } = signed.authentication.signer
-        await catalogue.saveTrust(address, { format: 1, signedSince: at, version: release.version, keyId, fingerprint })
-      }
-      await catalogue.saveRelease(address, release)
-      return undefined
-    } catch (error) {
-      if (!isMirrorError(error) || !error.is('STORAGE_FULL', 'STORAGE_FAILED')) throw error
-      log.error({ release: nameOf(address, release.version), err: error }, 'could not record a release')
-      return error
-    }
+    const same = isSameRelease(held.release, release) && (await this.#recorder.holds(evidence))
+    if (same || authenticated.packages.length === 0) return { known, at: now() }
+    return { known, at: now(), unsaved: await this.#recorder.save(candidate, { release, evidence }) }
   }
 }
 
 function answerOf({ known, failure }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
   return failure === undefined ? { value: known, outcome } : { value: known, outcome: 'stale', reason: failure }
+}
+
+function notCached(item: string): MirrorError {
+  return new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
+    item,
+  })
 }
 
 function nameOf(address: ProviderAddress, version: Version): string {

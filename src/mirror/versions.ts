@@ -1,6 +1,8 @@
 import { isMirrorError, MirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { parsePlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import type { VersionEntry } from '../protocol/provider-registry.ts'
 import type { ListedVersion, ProviderVersions } from '../protocol/provider-versions.ts'
 import { compareVersions, type Version } from '../protocol/version.ts'
 import type { Answer, Call } from './call.ts'
@@ -9,6 +11,20 @@ import { ForcedRefreshes } from './forced-refreshes.ts'
 import type { DocumentCache } from './freshness.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
+
+/** What the provider registry protocol tells of versions. */
+export interface DescribedVersions {
+  readonly versions: readonly VersionEntry[]
+  /** Texts that the origin wants shown to users. */
+  readonly warnings: readonly string[]
+}
+
+interface JoinedVersions {
+  /** Ascending. */
+  readonly versions: readonly Version[]
+  /** Undefined while there is no list of the origin. */
+  readonly origin: ProviderVersions | undefined
+}
 
 /** Which versions of a provider there are: the origin's list, joined with what is held. */
 export class Versions {
@@ -38,10 +54,41 @@ export class Versions {
    * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `PROVIDER_NOT_FOUND`, `NO_PROVIDER_SERVICE`, `NOT_CACHED`, `UPSTREAM_*`
    */
   async list(view: View, address: ProviderAddress, call: Call): Promise<Answer<readonly Version[]>> {
+    const answer = await this.#join(view, address, call)
+    return { ...answer, value: answer.value.versions }
+  }
+
+  /**
+   * The same versions with protocols, platforms and warnings as the origin gives them. Of versions that it does not
+   * list, or while there is no list, the record tells; without one they are left out. Sealed: the platforms held.
+   * @throws MirrorError as `list`
+   */
+  async describe(view: View, address: ProviderAddress, call: Call): Promise<Answer<DescribedVersions>> {
+    const answer = await this.#join(view, address, call)
+    const { versions, origin } = answer.value
+    const listed = new Map(origin?.versions.map((entry) => [entry.version, entry]))
+    const entries: VersionEntry[] = []
+    for (const version of versions) {
+      const entry = listed.get(version) ?? (await this.#describeHeld(address, version))
+      if (entry !== undefined) entries.push(entry)
+    }
+    return { ...answer, value: { versions: entries, warnings: origin?.warnings ?? [] } }
+  }
+
+  async #describeHeld(address: ProviderAddress, version: Version): Promise<VersionEntry | undefined> {
+    const { release, archives } = await this.#catalogue.version(address, version)
+    if (release === undefined) return undefined
+    const sealed = this.#upstreamFor(address.hostname) === undefined
+    const names = Object.keys(release.platforms).filter((name) => !sealed || archives.has(name))
+    const protocols = Object.values(release.platforms)[0]?.protocols ?? []
+    return { version, protocols, platforms: names.map(parsePlatform) }
+  }
+
+  async #join(view: View, address: ProviderAddress, call: Call): Promise<Answer<JoinedVersions>> {
     assertOriginAllowed(view, address.hostname)
     const held = await this.#catalogue.installableVersions(address)
     if (this.#upstreamFor(address.hostname) === undefined) {
-      if (held.length > 0) return { value: held, outcome: 'hit' }
+      if (held.length > 0) return { value: { versions: held, origin: undefined }, outcome: 'hit' }
       const item = formatProviderAddress(address)
       throw new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
         item,
@@ -50,10 +97,10 @@ export class Versions {
     try {
       const answer = await this.#originList(address, call)
       const all = new Set([...answer.value.versions.map((listed) => listed.version), ...held])
-      return { ...answer, value: [...all].sort(compareVersions) }
+      return { ...answer, value: { versions: [...all].sort(compareVersions), origin: answer.value } }
     } catch (error) {
       if (held.length === 0 || !isMirrorError(error)) throw error
-      return { value: held, outcome: 'stale', reason: error }
+      return { value: { versions: held, origin: undefined }, outcome: 'stale', reason: error }
     }
   }
 

@@ -27,6 +27,12 @@ export type Authentication =
       readonly signer: Signer
     }
   /** The origin lists no key; the digest stands in its SHA256SUMS. */
-  | { readonly rule: 'unsigned-checksums'; readonly digest: Sha256; readonly sums: Sha256 }
+  | {
+      readonly rule: 'unsigned-checksums'
+      readonly digest: Sha256
+      readonly sums: Sha256
+      /** The signature file as the origin gave it, if it did. It proves nothing: there is no key to check it with. */
+      readonly signature?: Sha256
+    }
   /** The origin lists no key and no SHA256SUMS; the digest is the `shasum` of the download document. */
   | { readonly rule: 'stated-checksum'; readonly digest: Sha256 }

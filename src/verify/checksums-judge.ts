@@ -84,12 +84,17 @@ export class ChecksumsJudge {
 
   async #acceptUnsigned(checksums: ChecksumsClaim): Promise<AcceptedChecksums> {
     const sums = sumsOf(checksums)
-    const digest = sha256(sums)
-    return this.#once(digest, async () => ({
-      basis: { rule: 'unsigned-checksums', sums: digest },
+    const signature = checksums.signature instanceof MirrorError ? undefined : checksums.signature
+    const files = signature === undefined ? [sums] : [sums, signature]
+    return this.#once(files.map(sha256).join(), async () => ({
+      basis: {
+        rule: 'unsigned-checksums',
+        sums: sha256(sums),
+        ...(signature === undefined ? {} : { signature: sha256(signature) }),
+      },
       entries: this.#parse(sums, checksums).entries,
       sumsUrl: redactUrl(checksums.sumsUrl),
-      evidence: new Map([[digest, sums]]),
+      evidence: new Map(files.map((bytes) => [sha256(bytes), bytes])),
     }))
   }
 

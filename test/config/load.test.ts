@@ -42,6 +42,7 @@ describe('defaults', () => {
       dataDir: join(folder, 'data'),
       stateDir: join(folder, 'data/state'),
       mode: 'online',
+      defaultOrigin: 'registry.terraform.io',
       origins: {
         'registry.terraform.io': origin,
         'registry.opentofu.org': { ...origin, verification: { signatures: 'whenListed', expiredKeys: 'accept' } },
@@ -53,6 +54,16 @@ describe('defaults', () => {
       verification: defaults,
       log: { level: 'info', format: 'auto' },
     })
+  })
+
+  test('the default origin is one of the origins, in one spelling; the built-in one need not be served', async () => {
+    const yaml = 'origins: { reg.example: {}, "*.corp.example": {} }'
+    expect((await load({ yaml })).defaultOrigin).toBe('registry.terraform.io')
+    expect((await load({ yaml: `${yaml}\ndefaultOrigin: REG.example:443` })).defaultOrigin).toBe('reg.example')
+    expect((await load({ yaml: `${yaml}\ndefaultOrigin: a.corp.example` })).defaultOrigin).toBe('a.corp.example')
+    for (const wrong of ['corp.example', 'elsewhere.example', 'reg.example:8443']) {
+      expect(await problem({ yaml: `${yaml}\ndefaultOrigin: ${wrong}` })).toContain('defaultOrigin: expected one of')
+    }
   })
 
   test('an empty file, an empty section and an empty origin mean their defaults', async () => {
@@ -290,7 +301,7 @@ describe('--set', () => {
   test('of an unknown key names the nearest one', async () => {
     expect(await problem({ set: ['listen.prt=1'] })).toBe('--set: unknown key listen.prt; did you mean "port"?')
     expect(await problem({ set: ['auth.x=1'] })).toContain('--set: ')
-    expect(await problem({ set: ['defaultOrigin=x'] })).toContain('is not available in this version')
+    expect(await problem({ set: ['policy=x'] })).toContain('is not available in this version')
     expect(await problem({ set: ['origins.a.example.tokn=x'] })).toBe(
       '--set: unknown key origins["a.example"].tokn; did you mean "token"?',
     )

@@ -164,9 +164,8 @@ describe.skipIf(terraformAvailable() === undefined)('terraform with a base URL t
   test.each([
     `/${HOST}/acme/widget/index.json`,
     `/${HOST}/acme/widget/1.0.0.json`,
-    '/v1/providers/acme/widget/versions',
-    '/v1/providers/acme/widget/1.0.0/download/linux/amd64',
     `/v1/providers/${HOST}/index.json`,
+    `/v1/providers/${HOST}/acme/widget/index.json`,
   ])('%s is a 404 that names the right base URL', async (path) => {
     await using origin = await startOrigin()
     await using mirror = await startMirror({ origin })
@@ -180,6 +179,19 @@ describe.skipIf(terraformAvailable() === undefined)('terraform with a base URL t
     })
     await expect.poll(() => mirror.logLines.filter(({ level }) => level === 'warn')).toHaveLength(1)
   })
+})
+
+test.each([
+  '/v1/providers/acme/widget/versions',
+  '/v1/providers/acme/widget/1.0.0/download/linux/amd64',
+  `/providers/${HOST}/acme/widget/versions`,
+])('%s, which speaks the registry protocol beside its base URL, is told that base URL', async (path) => {
+  await using origin = await startOrigin()
+  await using mirror = await startMirror({ origin })
+  const answer = await mirror.ask(path)
+  expect([answer.status, answer.json().code]).toEqual([404, 'ROUTE_NOT_FOUND'])
+  expect(answer.json().base_url).toBe(`${mirror.url}v1/providers/REGISTRY/`)
+  expect(answer.json().error).toContain('host "REGISTRY" { services = { "providers.v1" = ')
 })
 
 /**

@@ -146,8 +146,9 @@ describe('whoever speaks the wrong protocol or path is told the right base URL (
     const answer = await shared.ask(path)
     expect(answer.status).toBe(404)
     expect(answer.json().code).toBe('ROUTE_NOT_FOUND')
-    expect(answer.json().base_url).toBe(`${shared.url}providers/`)
-    expect(answer.json().error).toContain(`url = "${shared.url}providers/"`)
+    const base = /versions$|download/.test(path) ? 'v1/providers/REGISTRY/' : 'providers/'
+    expect(answer.json().base_url).toBe(`${shared.url}${base}`)
+    expect(answer.json().error).toContain(` = "${shared.url}${base}"`)
     const requestId = answer.headers['x-request-id']
     await vi.waitFor(() => {
       const lines = shared.logLines.filter((line) => line.requestId === requestId)
@@ -160,7 +161,9 @@ describe('whoever speaks the wrong protocol or path is told the right base URL (
     const port = await findFreePort()
     const publicUrl = `https://localhost:${port}/terraform/`
     await using mirror = await startMirror({ origin, config: { listen: { port }, publicUrl } })
-    expect((await mirror.ask('/v1/providers/acme/widget/versions')).json().base_url).toBe(`${publicUrl}providers/`)
+    expect((await mirror.ask('/acme/widget/index.json')).json().base_url).toBe(`${publicUrl}providers/`)
+    const registryBase = `${publicUrl}v1/providers/REGISTRY/`
+    expect((await mirror.ask('/v1/providers/acme/widget/versions')).json().base_url).toBe(registryBase)
   })
 })
 

@@ -73,7 +73,8 @@ describe('absence is told on the word of the origin', () => {
     await origin.publish({ provider: 'acme/gear', version: '1.0.0', platforms: ['linux_amd64'] })
     await using mirror = await startMirror({ origin })
     const asked = { provider: 'acme/gear', platform: 'windows_arm64' }
-    await expectAnswers(mirror, asked, { index: 200, version: 200, archive: 404, code: 'PLATFORM_NOT_FOUND' })
+    const code = 'PLATFORM_NOT_FOUND'
+    await expectAnswers(mirror, asked, { index: 200, version: 200, download: 404, archive: 404, code })
   })
 })
 

@@ -130,7 +130,8 @@ describe('trouble with one platform is not the trouble of the others', () => {
     await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
     await using mirror = await startMirror({ origin })
     origin.fault({ kind: 'download', platform: 'linux_amd64' }, { status: 404 })
-    await expectAnswers(mirror, {}, { index: 200, version: 200, archive: 404, code: 'PLATFORM_NOT_FOUND' })
+    const code = 'PLATFORM_NOT_FOUND'
+    await expectAnswers(mirror, {}, { index: 200, version: 200, download: 404, archive: 404, code })
     await expectAnswers(mirror, { platform: 'darwin_arm64' }, { index: 200, version: 200, archive: 200 })
     const { archives } = (await mirror.version('acme/widget', '1.0.0')).json()
     expect(Object.keys(archives)).toEqual(['darwin_arm64', 'linux_arm64', 'windows_amd64'])
@@ -141,7 +142,17 @@ describe('trouble with one platform is not the trouble of the others', () => {
       platform === 'linux_amd64' ? { ...each, shasum: 'a'.repeat(64) } : each
     await origin.publish({ provider: 'acme/widget', version: '1.0.0', document })
     await using mirror = await startMirror({ origin })
-    await expectAnswers(mirror, {}, { index: 200, version: 200, archive: 502, code: 'CHECKSUM_MISMATCH' })
+    const code = 'CHECKSUM_MISMATCH'
+    await expectAnswers(mirror, {}, { index: 200, version: 200, download: 502, archive: 502, code })
+    await expectAnswers(mirror, { platform: 'darwin_arm64' }, { index: 200, version: 200, archive: 200 })
+  })
+
+  test('its download document does not come in time: listed by its line of SHA256SUMS, 504', async () => {
+    await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
+    await using mirror = await startMirror({ origin })
+    origin.fault({ kind: 'download', platform: 'linux_amd64' }, { hang: true })
+    const code = 'UPSTREAM_TIMEOUT'
+    await expectAnswers(mirror, {}, { index: 200, version: 200, download: 504, archive: 504, code })
     await expectAnswers(mirror, { platform: 'darwin_arm64' }, { index: 200, version: 200, archive: 200 })
   })
 })

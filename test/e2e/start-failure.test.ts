@@ -150,7 +150,8 @@ describe('a wrong configuration ends the start in one line that says what is wro
       { listen: { tls: { certFile: './no.crt', keyFile: './no.key' } } },
       /no\.(crt|key)/,
     ],
-    ['something that is not built yet', { defaultOrigin: 'registry.terraform.io' }, /defaultOrigin/],
+    ['something that is not built yet', { policy: {} }, /policy/],
+    ['a default origin that is not served', { defaultOrigin: 'elsewhere.example' }, /defaultOrigin.*origins/],
   ]
 
   test.each(wrong)('%s', async (_, config, words) => {

@@ -1,10 +1,15 @@
 import { expect } from 'vitest'
 import type { Answer, TestMirror } from './mirror-fixture.ts'
+import { askDownload, askVersions, registryArchivePath } from './registry-door.ts'
 
-/** What the three routes of the network mirror answer; `empty` is 200 with `{"archives":{}}`. */
+/** What both doors answer; `empty` is 200 with `{"archives":{}}`. */
 export interface Expected {
+  /** `index.json` and `versions`. */
   readonly index: number
   readonly version: number | 'empty'
+  /** Default: as `version`, and 404 where that is empty. */
+  readonly download?: number
+  /** Of either door. */
   readonly archive: number
   /** Code in the body of every answer that is an error. */
   readonly code?: string
@@ -17,26 +22,40 @@ export interface Asked {
   readonly platform?: string
 }
 
-async function askAll(mirror: TestMirror, asked: Asked): Promise<{ index: Answer; version: Answer; archive: Answer }> {
+async function askAll(mirror: TestMirror, asked: Asked) {
   const { provider = 'acme/widget', version = '1.0.0', platform = 'linux_amd64' } = asked
-  const [index, document, archive] = await Promise.all([
+  const [index, document, archive, versions, download, registryArchive] = await Promise.all([
     mirror.index(provider),
     mirror.version(provider, version),
     mirror.archive(provider, version, platform),
+    askVersions(mirror, provider),
+    askDownload(mirror, provider, version, platform),
+    mirror.ask(registryArchivePath(provider, version, platform)),
   ])
-  return { index, version: document, archive }
+  return { index, version: document, archive, versions, download, registryArchive }
 }
 
-/** Asks all three, and looks at status, type, marker, and at what the body of an error must have. */
+/** Asks all routes, and looks at status, type, marker, and at what the body of an error must have. */
 export async function expectAnswers(mirror: TestMirror, asked: Asked, expected: Expected): Promise<void> {
   const answers = await askAll(mirror, asked)
-  const { index, version, archive } = answers
+  const { index, version, archive, versions, download, registryArchive } = answers
   const isEmpty = version.status === 200 && version.body.toString() === '{"archives":{}}'
   expect({
     index: index.status,
     version: isEmpty ? 'empty' : version.status,
     archive: archive.status,
-  }).toEqual({ index: expected.index, version: expected.version, archive: expected.archive })
+    versions: versions.status,
+    download: download.status,
+    registryArchive: registryArchive.status,
+  }).toEqual({
+    index: expected.index,
+    version: expected.version,
+    archive: expected.archive,
+    versions: expected.index,
+    download: expected.download ?? (expected.version === 'empty' ? 404 : expected.version),
+    registryArchive: expected.archive,
+  })
+  for (const { headers } of [versions, download]) expect(headers['content-type']).toMatch(/^application\/json/)
   expect(index.headers['content-type']).toMatch(/^application\/json/)
   expect(version.headers['content-type']).toMatch(/^application\/json/)
   for (const answer of Object.values(answers)) {

@@ -4,6 +4,7 @@ import { Archives } from '../../src/mirror/archives.ts'
 import type { Call } from '../../src/mirror/call.ts'
 import { Catalogue } from '../../src/mirror/catalogue.ts'
 import { createDeadline } from '../../src/mirror/deadline.ts'
+import { DownloadDocuments } from '../../src/mirror/download-documents.ts'
 import { DocumentCache, type Freshness } from '../../src/mirror/freshness.ts'
 import { Mirror } from '../../src/mirror/mirror.ts'
 import type { MirrorObserver } from '../../src/mirror/observer.ts'
@@ -132,7 +133,8 @@ export function createParts(options: PartsOptions = {}): TestParts {
     hashes,
     findUnsafety: options.findUnsafety ?? (async () => undefined),
   })
-  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, upstreamFor })
+  const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
+  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
   return {
     ...{ upstream, clock, records, blobs, catalogue, versions, releases, archives, hashes, mirror },
     ...{ shutdown: controller, log, lines, observed },

@@ -10,7 +10,7 @@ it('a platform that only the new bytes of a pinned version have is refused, not 
 
   await upstream.publish('1.0.0', { platforms: ['linux_amd64', 'darwin_arm64'], generation: 2 })
   clock.advance(freshness.freshForMs)
-  const known = await releases.refresh(widget, v1, newCall())
+  const { value: known } = await releases.refresh(widget, v1, newCall())
   expect(Object.keys(known.release.platforms)).toEqual(['linux_amd64'])
   const asked = releases.getPlatform(widget, v1, parsePlatform('darwin_arm64'), newCall())
   expect(await failureOf(asked)).toMatchObject({ code: 'RELEASE_CHANGED' })

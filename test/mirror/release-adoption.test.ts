@@ -96,10 +96,11 @@ describe('the first answer', () => {
     const { signingKeys, packages, document } = release.platforms.linux_amd64 ?? {}
     expect(document).not.toHaveProperty('signing_keys')
     expect(document).not.toHaveProperty('packages')
-    const blobs = new Map(evidence.map((bytes) => [sha256(bytes), Buffer.from(bytes).toString()]))
+    const blobs = new Map([...evidence].map(([digest, bytes]) => [digest, Buffer.from(bytes).toString()]))
+    for (const [digest, bytes] of evidence) expect(sha256(bytes)).toBe(digest)
     expect(signingKeys && blobs.get(signingKeys)).toBe('{"gpg_public_keys":[]}')
     expect(packages && blobs.get(packages)).toBe('{"big":true}')
-    expect(evidence.length).toBe(3)
+    expect(evidence.size).toBe(3)
   })
 
   it('is complete unless a platform that was asked for is missing', () => {

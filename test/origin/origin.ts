@@ -68,6 +68,7 @@ export class TestOrigin implements AsyncDisposable {
   readonly #server: Server
   readonly #registry: Registry
   readonly #faults = new FaultBook()
+  readonly #pages = new Map<string, Reply>()
   readonly #sockets = new Set<Duplex>()
   readonly #pending = new Set<RecordedRequest>()
   readonly #changes = new EventEmitter<{ change: [] }>()
@@ -114,6 +115,11 @@ export class TestOrigin implements AsyncDisposable {
   /** Publishes a version; publishing it again replaces it under the same URLs, with other bytes. */
   publish(publication: Publication): Promise<Release> {
     return this.#registry.publish(publication)
+  }
+
+  /** Answers a path of a host in a fixed way: whatever else an origin serves beside providers. */
+  page(host: string, path: string, reply: Reply): void {
+    this.#pages.set(`${host} ${path}`, reply)
   }
 
   /** Takes a version away, or the whole provider if no version is given. Asking for it is a 404 from now on. */
@@ -244,7 +250,8 @@ export class TestOrigin implements AsyncDisposable {
     if (guarded && token !== undefined && record.headers.authorization !== `Bearer ${token}`) {
       return jsonReply(401, { errors: ['Unauthorized'] })
     }
-    return this.#registry.answer(record)
+    const path = record.url.split('?', 1)[0] ?? ''
+    return this.#pages.get(`${record.host} ${path.replace(/^\/at\/[^/]+/, '')}`) ?? this.#registry.answer(record)
   }
 
   #record(request: IncomingMessage): RecordedRequest {
