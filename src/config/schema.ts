@@ -166,6 +166,9 @@ function hostCredentials(path: Path) {
     .refine((value) => value.token === undefined || value.basic === undefined, {
       error: 'token and basic exclude each other',
     })
+    .refine((value) => (value.sshKeyFile === undefined) === (value.knownHostsFile === undefined), {
+      error: 'sshKeyFile and knownHostsFile belong together: the host must be known, and must know us',
+    })
 }
 
 function upstream(path: Path) {

@@ -2,6 +2,7 @@ import { chmod, copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { getCACertificates } from 'node:tls'
 import { fileURLToPath } from 'node:url'
+import { MirrorError } from '../../../errors.ts'
 import type { Environment } from './git-command.ts'
 import type { TunnelProxy } from './tunnel-proxy.ts'
 
@@ -135,8 +136,7 @@ async function sshConfig({ folder, credentials }: GitEnvironmentParts): Promise<
     if (sshKeyFile === undefined || knownHostsFile === undefined) continue
     // ssh refuses keys that others can read, and mounted secrets often are such.
     const key = join(folder, `key-${count++}`)
-    await copyFile(sshKeyFile, key)
-    await chmod(key, 0o600)
+    await copyKey(host, sshKeyFile, key)
     lines.push(`Host ${host.replace(/:\d+$/, '')}`)
     lines.push(`  IdentityFile "${percent(key)}"`, `  UserKnownHostsFile "${percent(knownHostsFile)}"`)
   }
@@ -161,6 +161,17 @@ async function sshConfig({ folder, credentials }: GitEnvironmentParts): Promise<
     `  ProxyCommand ${percent(quote(process.execPath))} ${percent(quote(connect))} %h %p`,
     '',
   ].join('\n')
+}
+
+async function copyKey(host: string, from: string, to: string): Promise<void> {
+  try {
+    await copyFile(from, to)
+    await chmod(to, 0o600)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
+    const key = `hosts.${host}.sshKeyFile`
+    throw new MirrorError('CONFIGURATION', `${key}: ${from} cannot be read${code}`, { key }, error)
+  }
 }
 
 /** A percent sign that ssh shall take for one. */
