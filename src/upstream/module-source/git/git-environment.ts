@@ -125,6 +125,11 @@ function credentialLines(credentials: ReadonlyMap<string, GitCredentials>): stri
     .join('')
 }
 
+/** The name by which credentials for ssh at a server are configured: its port is left out if it is that of ssh. */
+export function sshHost({ hostname, port }: URL): string {
+  return port === '' || port === '22' ? hostname : `${hostname}:${port}`
+}
+
 /** Keys and known hosts for each configured host; a host without them is not reached by ssh at all. */
 async function sshConfig({ folder, credentials }: GitEnvironmentParts): Promise<string> {
   const connect = fileURLToPath(
@@ -137,7 +142,8 @@ async function sshConfig({ folder, credentials }: GitEnvironmentParts): Promise<
     // ssh refuses keys that others can read, and mounted secrets often are such.
     const key = join(folder, `key-${count++}`)
     await copyKey(host, sshKeyFile, key)
-    lines.push(`Host ${host.replace(/:\d+$/, '')}`)
+    const [, name = host, port = '22'] = /^(.*?)(?::(\d+))?$/.exec(host) ?? []
+    lines.push(`Match originalhost ${name.replace(/^\[|\]$/g, '')} exec "test %p = ${port}"`)
     lines.push(`  IdentityFile "${percent(key)}"`, `  UserKnownHostsFile "${percent(knownHostsFile)}"`)
   }
   return [

@@ -9,7 +9,7 @@ import { invalidModule, layOutTree, type SourceEntry, type TreeLayout } from '..
 import type { Workspace, Workspaces } from '../workspace.ts'
 import type { Dial } from './dial.ts'
 import type { Environment } from './git-command.ts'
-import { type GitCredentials, makeGitEnvironment } from './git-environment.ts'
+import { type GitCredentials, makeGitEnvironment, sshHost } from './git-environment.ts'
 import { gitError } from './git-failure.ts'
 import { fetchCommit } from './git-fetch.ts'
 import { GitObjects, type GitPlace } from './git-objects.ts'
@@ -92,9 +92,9 @@ export class GitRepositories {
     if (scheme === 'file' && this.#options.allowFile === true) return
     if (scheme !== 'https' && scheme !== 'ssh')
       throw refused(`git::${scheme}`, 'only https and ssh are safe ways to a repository')
-    const host = url.hostname
-    this.#options.urlRules(new URL(`https://${host}:${url.port || (scheme === 'ssh' ? 22 : 443)}/`))
+    this.#options.urlRules(new URL(`https://${url.hostname}:${url.port || (scheme === 'ssh' ? 22 : 443)}/`))
     if (scheme === 'https') return
+    const host = sshHost(url)
     const { sshKeyFile, knownHostsFile } = this.#options.credentials.get(host) ?? {}
     if (sshKeyFile === undefined || knownHostsFile === undefined) {
       throw refused(

@@ -90,6 +90,9 @@ export class TunnelProxy implements AsyncDisposable {
     server.write(head)
     client.pipe(server)
     server.pipe(client)
+    // A pipe hands on the end of a side, not its death: the other would wait for ever.
+    client.once('close', () => server.destroy())
+    server.once('close', (hadError: boolean) => hadError && client.destroy())
     server.on('data', (bytes: Buffer) => {
       this.#received += bytes.length
       if (this.#received > this.#options.maxBytes) this.#cut(url)
