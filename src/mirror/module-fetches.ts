@@ -5,20 +5,24 @@ import type { ModuleLocation } from '../protocol/module-location.ts'
 import { parseSha256, type Sha256 } from '../protocol/package-hash.ts'
 import type { Version } from '../protocol/version.ts'
 import type { BlobStore } from '../store/blob-store.ts'
+import { ConcurrencyLimit } from '../store/concurrency-limit.ts'
 import type { ModuleUpstream } from '../upstream/module-upstream.ts'
 import type { UpstreamRequest } from '../upstream/provider-upstream.ts'
 import { createDeadline } from './deadline.ts'
 import { packModule } from './module-archive.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
-import { type ModuleLists, notCached } from './module-lists.ts'
+import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import type { MirrorObserver } from './observer.ts'
+import { notCached } from './origin-lists.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 
 /** How long the registry's documents for a module may take. */
 const DOCUMENTS_MS = 8_000
 /** A repository with a long history takes minutes; nothing takes longer than this. */
 const FILES_MS = 15 * 60_000
+/** Modules whose files are fetched at one time: each may run a git, or a thread that unpacks. */
+const MAX_AT_ONCE = 8
 const MAX_EARLIER_STATES = 5
 
 /** One version of a module. */
@@ -42,6 +46,7 @@ export interface ModuleFetchesParts {
 /** The pull-through of modules: location, files, one archive, record. The blob comes first, the record last. */
 export class ModuleFetches {
   readonly #parts: ModuleFetchesParts
+  readonly #limit = new ConcurrencyLimit(MAX_AT_ONCE)
 
   constructor(parts: ModuleFetchesParts) {
     this.#parts = parts
@@ -56,7 +61,7 @@ export class ModuleFetches {
     const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
     const location = await this.#locate(id, spelling, hops)
     const earlier = await catalogue.find(id.address, id.version)
-    const state = await this.#fetch(id, location, { hops, earlier: earlier?.state })
+    const state = await this.#limit.run(() => this.#fetch(id, location, { hops, earlier: earlier?.state }))
     return await this.#keep(id, { spelling, state, earlier })
   }
 
@@ -74,9 +79,10 @@ export class ModuleFetches {
     const now =
       (await this.#upstream(id).currentCommit(location, { signal, hops })) ??
       (source.kind === 'git' ? source.ref : undefined)
-    if (now === undefined || now === revision.commit) return held
+    // A commit may be named by the first digits of its id.
+    if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
-      const state = await this.#fetch(id, location, { hops, earlier: undefined })
+      const state = await this.#limit.run(() => this.#fetch(id, location, { hops, earlier: undefined }))
       return await this.#keep(id, { spelling: held.spelling, state, earlier: held })
     }
     this.#parts.observer.releaseChanged()

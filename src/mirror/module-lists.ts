@@ -1,12 +1,12 @@
-import { isMirrorError, MirrorError } from '../errors.ts'
+import { isMirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { formatModuleAddress, type ModuleAddress } from '../protocol/module-address.ts'
 import type { ListedModuleVersion, ModuleVersions } from '../protocol/module-versions.ts'
 import { compareVersions, type Version } from '../protocol/version.ts'
 import type { Answer, Call } from './call.ts'
-import { ForcedRefreshes } from './forced-refreshes.ts'
-import type { DocumentCache } from './freshness.ts'
+import type { DocumentCache, Fetch } from './freshness.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
+import { notCached, OriginLists } from './origin-lists.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -21,12 +21,14 @@ export interface ModuleListsParts {
 
 /** Which versions of a module there are: the origin's list, joined with what is held. */
 export class ModuleLists {
-  readonly #parts: ModuleListsParts
-  readonly #forced: ForcedRefreshes
+  readonly #catalogue: ModuleCatalogue
+  readonly #upstreamFor: ModuleUpstreamFor
+  readonly #lists: OriginLists<ListedModuleVersion, ModuleVersions>
 
   constructor(parts: ModuleListsParts) {
-    this.#parts = parts
-    this.#forced = new ForcedRefreshes(parts.now)
+    this.#catalogue = parts.catalogue
+    this.#upstreamFor = parts.upstreamFor
+    this.#lists = new OriginLists({ cache: parts.lists, now: parts.now, log: parts.log })
   }
 
   /**
@@ -36,14 +38,13 @@ export class ModuleLists {
    */
   async list(view: View, address: ModuleAddress, call: Call): Promise<Answer<readonly Version[]>> {
     assertOriginAllowed(view, address.hostname)
-    const { catalogue, upstreamFor } = this.#parts
-    const held = await catalogue.heldVersions(address)
-    if (upstreamFor(address.hostname) === undefined) {
+    const held = await this.#catalogue.heldVersions(address)
+    if (this.#upstreamFor(address.hostname) === undefined) {
       if (held.length === 0) throw notCached(formatModuleAddress(address))
       return { value: held, outcome: 'hit' }
     }
     try {
-      const answer = await this.#originList(address, call)
+      const answer = await this.#lists.get(subjectOf(address), this.#ask(address, call), call)
       const all = new Set([...answer.value.versions.map(({ version }) => version), ...held])
       return { ...answer, value: [...all].sort(compareVersions) }
     } catch (error) {
@@ -54,49 +55,24 @@ export class ModuleLists {
 
   /**
    * The origin's entry for one version. An unknown one causes one refresh of a remembered list.
-   * @throws MirrorError `VERSION_NOT_FOUND` if a fresh list does not have it; what `list` throws; the reason of the
-   *   outage if only a stale list could be asked
+   * @throws MirrorError as `OriginLists.find`
    */
   async find(address: ModuleAddress, version: Version, call: Call): Promise<ListedModuleVersion> {
-    const name = formatModuleAddress(address)
-    const remembered = await this.#originList(address, call)
-    const listed = findVersion(remembered.value, version)
-    if (listed !== undefined) return listed
-    const answer =
-      remembered.outcome === 'hit' ? await this.#originList(address, call, this.#forced.newEnough(name)) : remembered
-    const found = findVersion(answer.value, version)
-    if (found !== undefined) return found
-    if (answer.reason !== undefined) throw answer.reason
-    const message = `${name} has no version ${version} at its origin`
-    throw new MirrorError('VERSION_NOT_FOUND', message, { address: name, version })
+    return await this.#lists.find(subjectOf(address), version, this.#ask(address, call), call)
   }
 
   /** Waits until no list is being asked for. */
   idle(): Promise<void> {
-    return this.#parts.lists.idle()
+    return this.#lists.idle()
   }
 
-  #originList(address: ModuleAddress, call: Call, atLeastFrom?: number): Promise<Answer<ModuleVersions>> {
-    const { upstreamFor, lists, log } = this.#parts
-    const upstream = upstreamFor(address.hostname)
-    const name = formatModuleAddress(address)
-    if (upstream === undefined) throw notCached(name)
-    const fetch = async (signal: AbortSignal): Promise<ModuleVersions> => {
-      const list = await upstream.versions(address, { signal, hops: call.hops })
-      const { problems } = list
-      if (problems.length > 0) log.warn({ module: name, problems }, 'left entries out of the list of an origin')
-      return list
-    }
-    return lists.get({ name, hostname: address.hostname }, fetch, call, atLeastFrom)
+  #ask(address: ModuleAddress, { hops }: Call): Fetch<ModuleVersions> {
+    const upstream = this.#upstreamFor(address.hostname)
+    if (upstream === undefined) throw notCached(formatModuleAddress(address))
+    return (signal) => upstream.versions(address, { signal, hops })
   }
 }
 
-/** The mirror is sealed, and does not hold `item`. */
-export function notCached(item: string): MirrorError<'NOT_CACHED'> {
-  const message = `${item} is not cached, and this mirror is sealed: warm it while online`
-  return new MirrorError('NOT_CACHED', message, { item })
-}
-
-function findVersion(list: ModuleVersions, version: Version): ListedModuleVersion | undefined {
-  return list.versions.find((listed) => listed.version === version)
+function subjectOf(address: ModuleAddress): { name: string; hostname: ModuleAddress['hostname'] } {
+  return { name: formatModuleAddress(address), hostname: address.hostname }
 }

@@ -9,13 +9,14 @@ import type { Answer, Call } from './call.ts'
 import { settledWithin } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
 import { describeModule, type ModuleFetches, type ModuleId } from './module-fetches.ts'
-import { type ModuleLists, notCached } from './module-lists.ts'
+import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
+import { notCached } from './origin-lists.ts'
 import { SingleFlight } from './single-flight.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
-/** How long a failure is told again before the work is begun anew: whoever was told to come back gets to know it. */
+/** How long a failure is told to those who were told to come back, before the work is begun anew. */
 const FAILURE_MS = 10_000
 
 /** What `Modules` is made of. */
@@ -67,7 +68,11 @@ export class Modules {
     const failure = this.#failures.get(name)
     if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
     const { done, joined } = this.#fetches.run(name, () => this.#fetch(id, call.hops))
-    if (!(await settledWithin(done, call.deadline.remainingMs()))) throw pending(id)
+    if (!(await settledWithin(done, call.deadline.remainingMs()))) {
+      // They were told to come back, and then get to know what became of it.
+      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
+      throw pending(id)
+    }
     return { value: (await done).state, outcome: joined ? 'coalesced' : 'miss' }
   }
 
@@ -122,10 +127,8 @@ export class Modules {
     try {
       const record = await fetches.first(id, hops)
       this.#checkedUntil.set(name, now() + this.#parts.freshForMs)
-      this.#failures.delete(name)
       return record
     } catch (error) {
-      this.#failures.set(name, { at: now(), error })
       log.warn({ module: name, err: error }, 'could not fetch a module')
       throw error
     }

@@ -27,7 +27,7 @@ export type ModuleRevision =
  */
 export interface ModuleTree extends AsyncDisposable {
   readonly revision: ModuleRevision
-  /** By path below the root, with `/` between the names, sorted by bytes. Never empty. */
+  /** By path below the root, with `/` between the names, sorted by UTF-16 code units. Never empty. */
   readonly files: ReadonlyMap<string, ModuleFile>
   /** What was left out, in words for the log. */
   readonly notes: readonly string[]

@@ -13,7 +13,7 @@ export type OriginRepositoriesOptions = Pick<GitRepositoriesOptions, 'workspaces
 
 /** The git repositories that an origin's documents point to, under the same rules as everything else of that origin. */
 export function createOriginRepositories(client: OriginClientOptions, git: OriginRepositoriesOptions): GitRepositories {
-  const { hostname, token, address, allowedHosts, ca, userAgent } = client
+  const { hostname, token, address, allowedHosts, ca, userAgent, retries, observer, log } = client
   const own = git.credentials.get(hostname) ?? (token === undefined ? undefined : { token })
   return new GitRepositories({
     ...git,
@@ -27,5 +27,8 @@ export function createOriginRepositories(client: OriginClientOptions, git: Origi
     }),
     ca,
     userAgent,
+    retries,
+    observer,
+    log,
   })
 }

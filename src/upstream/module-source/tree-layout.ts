@@ -25,7 +25,7 @@ export interface LaidOutFile<Content> {
   readonly content: Content
 }
 
-/** Files by path, sorted by bytes, and what was left out. */
+/** Files by path, sorted by its UTF-16 code units, and what was left out. */
 export interface TreeLayout<Content> {
   readonly files: ReadonlyMap<string, LaidOutFile<Content>>
   readonly notes: readonly string[]
@@ -59,7 +59,8 @@ export function layOutTree<Content>(
   const flattening = new Flattening(root, limits)
   flattening.add(singleFolder ? onlyFolder(root) : root, [])
   if (flattening.files.size === 0) throw invalidModule('it holds no files')
-  const sorted = [...flattening.files].sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+  // The same on every machine, and fast enough for tens of thousands of names.
+  const sorted = [...flattening.files].sort(([a], [b]) => (a < b ? -1 : 1))
   return { files: new Map(sorted), notes: flattening.notes }
 }
 

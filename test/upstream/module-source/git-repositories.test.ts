@@ -1,6 +1,7 @@
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { silentLog } from '../../../src/log.ts'
 import { type GitSource, parseRemoteSource } from '../../../src/protocol/module-source.ts'
 import { DiskWorkspaces } from '../../../src/store/disk/workspaces.ts'
 import { GitRepositories } from '../../../src/upstream/module-source/git/git-repositories.ts'
@@ -49,6 +50,9 @@ function repositories(more: Partial<ConstructorParameters<typeof GitRepositories
     userAgent: 'test',
     workspaces: new DiskWorkspaces(join(work.path, 'tmp')),
     limits: LIMITS,
+    retries: 0,
+    observer: { answered: () => undefined, received: () => undefined, retried: () => undefined },
+    log: silentLog(),
     allowFile: true,
     ...more,
   })

@@ -92,8 +92,11 @@ function gitSettings(
     ['http.proxy', `http://${proxy.credentials}@127.0.0.1:${proxy.port}`],
     ['http.proxyAuthMethod', 'basic'],
     ['http.sslVerify', 'true'],
+    // Of the first request only: then alternates of a repository are not followed either.
+    ['http.followRedirects', 'initial'],
     ['http.sslCAInfo', files.ca],
-    ['http.userAgent', userAgent],
+    // Some hosts tell git by the beginning, and give all others a page for people.
+    ['http.userAgent', `git/2.0 (${userAgent})`],
     ['http.lowSpeedLimit', '1000'],
     ['http.lowSpeedTime', '60'],
     ['credential.helper', ''],
@@ -108,6 +111,8 @@ function gitSettings(
     ['fetch.unpackLimit', '1'],
     ['transfer.bundleURI', 'false'],
     ['pack.threads', '1'],
+    // Larger files are not held in memory as a whole.
+    ['core.bigFileThreshold', '16m'],
     ['gc.auto', '0'],
     ['maintenance.auto', 'false'],
     ['safe.directory', '*'],

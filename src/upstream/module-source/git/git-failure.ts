@@ -32,6 +32,16 @@ const MEANINGS: readonly (readonly [pattern: RegExp, explain: Explain])[] = [
       }),
   ],
   [
+    /alternate disabled/i,
+    (place) => {
+      const reason = 'its objects are at another place (http-alternates), and those are not followed'
+      return new MirrorError('UPSTREAM_REFUSED', `Refused to fetch ${place.upstreamUrl}: ${reason}`, {
+        ...place,
+        reason,
+      })
+    },
+  ],
+  [
     /host key verification failed|no .* host key is known/i,
     (place, said) =>
       new MirrorError(

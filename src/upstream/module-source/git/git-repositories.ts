@@ -1,8 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MirrorError } from '../../../errors.ts'
+import { isMirrorError, MirrorError } from '../../../errors.ts'
+import type { Log } from '../../../log.ts'
 import type { GitSource } from '../../../protocol/module-source.ts'
 import { parseRemoteSource } from '../../../protocol/module-source.ts'
+import { AttemptFailed } from '../../failure.ts'
+import type { UpstreamObserver } from '../../observer.ts'
+import { Retries } from '../../retry.ts'
 import type { UrlRules } from '../../url-rules.ts'
 import type { ModuleFile, ModuleLimits, ModuleTree } from '../module-tree.ts'
 import { invalidModule, layOutTree, type SourceEntry, type TreeLayout } from '../tree-layout.ts'
@@ -26,6 +30,10 @@ export interface GitRepositoriesOptions {
   readonly userAgent: string
   readonly workspaces: Workspaces
   readonly limits: ModuleLimits
+  /** How often a fetch is begun anew that failed on its way. */
+  readonly retries: number
+  readonly observer: UpstreamObserver
+  readonly log: Log
   /** For tests: `git::file` is fetched too. */
   readonly allowFile?: boolean
 }
@@ -47,10 +55,7 @@ export class GitRepositories {
    * @throws MirrorError `MODULE_SOURCE_REFUSED`, `MODULE_INVALID`, `UPSTREAM_*`, `STORAGE_*`; the reason of the signal
    */
   async open(source: GitSource, signal: AbortSignal): Promise<ModuleTree> {
-    this.#assertAllowed(source)
-    await using opened = new AsyncDisposableStack()
-    const session = await this.#begin(opened, signal)
-    return await session.run(source, async () => {
+    return await this.#attempt(source, signal, async (session, opened) => {
       const { entries, commit, moving } = await session.fetch(source, { prefix: '', depth: 0 })
       const layout = layOutTree(entries, { limits: this.#options.limits, singleFolder: false })
       return new GitTree({ kind: 'commit', commit, moving }, layout, opened.move())
@@ -63,18 +68,43 @@ export class GitRepositories {
    */
   async currentCommit(source: GitSource, signal: AbortSignal): Promise<string | undefined> {
     if (source.ref !== undefined && isFullCommitId(source.ref)) return undefined
+    return await this.#attempt(source, signal, async (session) => (await session.resolve(source)).commit)
+  }
+
+  /** Work in a session of its own, begun anew if it fails in a way that may pass. What is `opened` is closed after it. */
+  async #attempt<T>(
+    source: GitSource,
+    signal: AbortSignal,
+    work: (session: Session, opened: AsyncDisposableStack) => Promise<T>,
+  ): Promise<T> {
     this.#assertAllowed(source)
-    await using opened = new AsyncDisposableStack()
-    const session = await this.#begin(opened, signal)
-    return await session.run(source, async () => (await session.resolve(source)).commit)
+    const { retries, observer, log } = this.#options
+    const { url } = source
+    const attempts = new Retries({ url, signal, retries, maxRetryAfterMs: 0, observer, log, random: Math.random })
+    return await attempts.run(async () => {
+      await using opened = new AsyncDisposableStack()
+      const session = await this.#begin(opened, signal)
+      return await session.run(source, () => work(session, opened))
+    })
   }
 
   async #begin(opened: AsyncDisposableStack, signal: AbortSignal): Promise<Session> {
-    const { workspaces, urlRules, dial, limits, allowFile = false, ...rest } = this.#options
+    const {
+      workspaces,
+      urlRules,
+      dial,
+      limits,
+      observer,
+      credentials,
+      ca,
+      userAgent,
+      allowFile = false,
+    } = this.#options
     const workspace = opened.use(await workspaces.create())
-    const proxy = opened.use(await TunnelProxy.start({ urlRules, dial, maxBytes: limits.downloadBytes }))
+    const received = (host: string, bytes: number): void => observer.received(host, bytes)
+    const proxy = opened.use(await TunnelProxy.start({ urlRules, dial, maxBytes: limits.downloadBytes, received }))
     const folder = workspace.path
-    const env = await workspace.run(() => makeGitEnvironment({ ...rest, folder, proxy, allowFile }))
+    const env = await workspace.run(() => makeGitEnvironment({ credentials, ca, userAgent, folder, proxy, allowFile }))
     return new Session({
       workspace,
       proxy,
@@ -131,7 +161,8 @@ class Session {
       return await workspace.run(work)
     } catch (error) {
       signal.throwIfAborted()
-      throw gitError(error, url, proxy.failure)
+      const failure = gitError(error, url, proxy.failure)
+      throw isPassing(failure) ? new AttemptFailed(failure, 'connection') : failure
     }
   }
 
@@ -165,6 +196,14 @@ class Session {
     }
     return { entries, commit, moving }
   }
+}
+
+function isPassing(error: unknown): error is MirrorError {
+  if (!isMirrorError(error)) return false
+  return (
+    error.is('UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT') ||
+    (error.is('UPSTREAM_STATUS') && error.fields.upstreamStatus >= 500)
+  )
 }
 
 /** Relative addresses count from the repository's own, as if that were a folder. */

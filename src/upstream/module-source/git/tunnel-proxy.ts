@@ -15,6 +15,8 @@ export interface TunnelProxyOptions {
   readonly dial: Dial
   /** Of everything that comes in, over all tunnels. */
   readonly maxBytes: number
+  /** Told of bytes that came in. */
+  readonly received: (host: string, bytes: number) => void
 }
 
 /**
@@ -95,6 +97,7 @@ export class TunnelProxy implements AsyncDisposable {
     server.once('close', (hadError: boolean) => hadError && client.destroy())
     server.on('data', (bytes: Buffer) => {
       this.#received += bytes.length
+      this.#options.received(url.host, bytes.length)
       if (this.#received > this.#options.maxBytes) this.#cut(url)
     })
   }
