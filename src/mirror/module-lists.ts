@@ -28,7 +28,7 @@ export class ModuleLists {
   constructor(parts: ModuleListsParts) {
     this.#catalogue = parts.catalogue
     this.#upstreamFor = parts.upstreamFor
-    this.#lists = new OriginLists({ cache: parts.lists, now: parts.now, log: parts.log })
+    this.#lists = new OriginLists('module', { cache: parts.lists, now: parts.now, log: parts.log })
   }
 
   /**

@@ -17,13 +17,16 @@ const FORCED_INTERVAL_MS = 5_000
 
 /** The lists of versions that origins give, remembered for a while; one request for each at a time. */
 export class OriginLists<Listed extends { readonly version: Version }, List extends OriginList<Listed>> {
+  readonly #kind: 'provider' | 'module'
   readonly #cache: DocumentCache<List>
   readonly #now: () => number
   readonly #log: Log
   /** When each list was last asked for because it lacked a version. */
   readonly #forcedAt = new LRUCache<string, number>({ max: 5_000 })
 
-  constructor(parts: { cache: DocumentCache<List>; now: () => number; log: Log }) {
+  /** `kind` is what the lists are of. */
+  constructor(kind: 'provider' | 'module', parts: { cache: DocumentCache<List>; now: () => number; log: Log }) {
+    this.#kind = kind
     this.#cache = parts.cache
     this.#now = parts.now
     this.#log = parts.log
@@ -63,7 +66,7 @@ export class OriginLists<Listed extends { readonly version: Version }, List exte
       const list = await ask(signal)
       const { problems } = list
       if (problems.length > 0)
-        this.#log.warn({ list: subject.name, problems }, 'left entries out of the list of an origin')
+        this.#log.warn({ [this.#kind]: subject.name, problems }, 'left entries out of the list of an origin')
       return list
     }
     return this.#cache.get(subject, fetch, call, atLeastFrom)

@@ -41,7 +41,7 @@ export class Versions {
   }) {
     this.#catalogue = parts.catalogue
     this.#upstreamFor = parts.upstreamFor
-    this.#lists = new OriginLists({ cache: parts.lists, now: parts.now, log: parts.log })
+    this.#lists = new OriginLists('provider', { cache: parts.lists, now: parts.now, log: parts.log })
   }
 
   /**
