@@ -9,6 +9,9 @@ const ORIGIN_WORDS: Readonly<Record<SeenRequest['kind'], string>> = {
   sums: 'SHA256SUMS',
   signature: 'signature',
   archive: 'archive',
+  'module-versions': 'module version list',
+  'module-download': 'module location',
+  git: 'git',
   other: 'something else',
 }
 

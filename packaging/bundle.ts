@@ -13,6 +13,9 @@ export const PROJECT = fileURLToPath(new URL('..', import.meta.url))
  */
 export const UNBUNDLED = ['openpgp', 'eckey-utils'] as const
 
+/** What other programs run: nobody imports them. */
+const PROGRAMS = ['src/upstream/module-source/git/ssh-connect.ts']
+
 /** What a bundle was made from. */
 export interface Bundle {
   /** Folders of the packages whose code is in it, from the project's folder: `node_modules/zod`, sorted. */
@@ -27,7 +30,9 @@ export interface Bundle {
 export async function writeBundle(folder: string): Promise<Bundle> {
   await using build = await rolldown({
     cwd: PROJECT,
-    input: Object.fromEntries(['src/terramirror.ts', ...findThreads()].map((file) => [basename(file, '.ts'), file])),
+    input: Object.fromEntries(
+      ['src/terramirror.ts', ...PROGRAMS, ...findThreads()].map((file) => [basename(file, '.ts'), file]),
+    ),
     platform: 'node',
     external: [...UNBUNDLED],
   })

@@ -22,6 +22,7 @@ export interface ErrorFields {
 
   /** The origin said so itself (a true 404), or its fresh list does not have it. */
   PROVIDER_NOT_FOUND: { address: string; upstreamUrl?: string; upstreamStatus?: number }
+  MODULE_NOT_FOUND: { address: string; upstreamUrl?: string; upstreamStatus?: number }
   VERSION_NOT_FOUND: { address: string; version: string; upstreamUrl?: string; upstreamStatus?: number }
   PLATFORM_NOT_FOUND: {
     address: string
@@ -51,6 +52,12 @@ export interface ErrorFields {
   UPSTREAM_REFUSED: { host: string; upstreamUrl: string; reason: string }
   /** Service discovery: the host answers, but offers no `providers.v1`. */
   NO_PROVIDER_SERVICE: { hostname: string; upstreamUrl: string; upstreamStatus?: number }
+  /** The same for `modules.v1`. */
+  NO_MODULE_SERVICE: { hostname: string; upstreamUrl: string; upstreamStatus?: number }
+  /** A module's source is of a kind, or at a place, that this mirror does not fetch from; `scheme` may be empty. */
+  MODULE_SOURCE_REFUSED: { scheme: string; reason: string }
+  /** The files of a module cannot be served: unsafe paths or links, a broken archive, too many or too large. */
+  MODULE_INVALID: { reason: string; upstreamUrl?: string }
   /** Mirrors that ask each other in a circle. */
   MIRROR_LOOP: { hops: readonly string[] }
 
@@ -79,6 +86,8 @@ export interface ErrorFields {
   STORAGE_FAILED: { operation: string }
   /** The configuration is wrong; the message names the key and the place. */
   CONFIGURATION: { key?: string }
+  /** A module is being fetched, and it takes longer than a client waits. */
+  MODULE_PENDING: { address: string; version: string }
   /** The process is stopping. */
   SHUTTING_DOWN: Record<string, never>
 }
@@ -108,17 +117,24 @@ export function isMirrorError(error: unknown): error is MirrorError {
   return error instanceof MirrorError
 }
 
+const NOT_FOUND = [
+  'PROVIDER_NOT_FOUND',
+  'MODULE_NOT_FOUND',
+  'VERSION_NOT_FOUND',
+  'PLATFORM_NOT_FOUND',
+  'NO_PROVIDER_SERVICE',
+  'NO_MODULE_SERVICE',
+] as const satisfies readonly ErrorCode[]
+
+/** Codes for what does not exist, by the origin's word. */
+export type NotFoundCode = (typeof NOT_FOUND)[number]
+
 /**
  * True if the error is the origin's affirmative word that a thing does not exist. An outage is never one of these
  * (design, rule 3).
  */
-export function isNotFound(
-  error: unknown,
-): error is MirrorError<'PROVIDER_NOT_FOUND' | 'VERSION_NOT_FOUND' | 'PLATFORM_NOT_FOUND' | 'NO_PROVIDER_SERVICE'> {
-  return (
-    isMirrorError(error) &&
-    error.is('PROVIDER_NOT_FOUND', 'VERSION_NOT_FOUND', 'PLATFORM_NOT_FOUND', 'NO_PROVIDER_SERVICE')
-  )
+export function isNotFound(error: unknown): error is MirrorError<NotFoundCode> {
+  return isMirrorError(error) && error.is(...NOT_FOUND)
 }
 
 /** A URL as it may be shown: scheme, host, port and path only. Anything that does not parse becomes `(invalid URL)`. */

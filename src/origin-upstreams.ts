@@ -6,10 +6,15 @@ import type { Log } from './log.ts'
 import type { Hostname } from './protocol/hostname.ts'
 import { Discovery, type DiscoveryMemory } from './upstream/discovery.ts'
 import type { OriginClient } from './upstream/http-client.ts'
+import { ModuleSources } from './upstream/module-source/module-sources.ts'
+import { createOriginRepositories } from './upstream/module-source/origin-repositories.ts'
+import type { Workspaces } from './upstream/module-source/workspace.ts'
+import type { ModuleUpstream } from './upstream/module-upstream.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import { createOriginClient, type OriginClientOptions } from './upstream/origin-client.ts'
 import type { ProviderUpstream } from './upstream/provider-upstream.ts'
 import type { ProxySettings } from './upstream/proxy.ts'
+import { RegistryModuleUpstream } from './upstream/registry/registry-module-upstream.ts'
 import { RegistryUpstream } from './upstream/registry/registry-upstream.ts'
 
 /** One fixed version: some registries vary their answers by it (client-contract C14). */
@@ -18,6 +23,8 @@ const TERRAFORM_VERSION = '1.11.4'
 const DISCOVERY_GRACE_MS = 1_500
 /** A pattern such as `*.corp.example` lets clients make up hosts: so many are kept connected at most. */
 const MAX_MATCHED_ORIGINS = 256
+/** More than any module has, and few enough to handle at once. */
+const MAX_MODULE_FILES = 50_000
 
 /** The configuration of an origin: its own entry, else that of the longest pattern that it matches. */
 export function findOriginConfig(origins: Config['origins'], hostname: Hostname): OriginConfig | undefined {
@@ -33,6 +40,7 @@ export function findOriginConfig(origins: Config['origins'], hostname: Hostname)
 export interface OriginUpstreamsParts {
   readonly config: Config
   readonly memory: DiscoveryMemory
+  readonly workspaces: Workspaces
   readonly observer: UpstreamObserver
   readonly instanceId: string
   readonly userAgent: string
@@ -42,6 +50,7 @@ export interface OriginUpstreamsParts {
 
 interface Origin {
   readonly upstream: ProviderUpstream
+  readonly modules: ModuleUpstream
   readonly client: OriginClient
 }
 
@@ -69,16 +78,26 @@ export class OriginUpstreams implements AsyncDisposable {
     return new OriginUpstreams(parts, pem)
   }
 
-  /** The upstream of an allowed origin. @throws MirrorError `ORIGIN_NOT_ALLOWED` */
+  /** Where the providers of an allowed origin come from. @throws MirrorError `ORIGIN_NOT_ALLOWED` */
   for(hostname: Hostname): ProviderUpstream {
+    return this.#origin(hostname).upstream
+  }
+
+  /** Where its modules come from. @throws MirrorError `ORIGIN_NOT_ALLOWED` */
+  modulesFor(hostname: Hostname): ModuleUpstream {
+    return this.#origin(hostname).modules
+  }
+
+  #origin(hostname: Hostname): Origin {
     const known = this.#named.get(hostname) ?? this.#matched.get(hostname)
-    if (known !== undefined) return known.upstream
+    if (known !== undefined) return known
     const settings = findOriginConfig(this.#parts.config.origins, hostname)
     if (settings === undefined) {
       throw new MirrorError('ORIGIN_NOT_ALLOWED', `${hostname} is not among the configured origins`, { hostname })
     }
     const { config, memory, now, log } = this.#parts
-    const client = createOriginClient(this.#clientOptions(hostname, settings))
+    const options = this.#clientOptions(hostname, settings)
+    const client = createOriginClient(options)
     this.#clients.add(client)
     const discovery = new Discovery({
       hostname,
@@ -96,9 +115,23 @@ export class OriginUpstreams implements AsyncDisposable {
       discovery,
       maxArchiveBytes: config.archives.maxArchiveSize,
     })
+    const modules = new RegistryModuleUpstream({ client, discovery, sources: this.#sources(options, client) })
+    const origin = { upstream, modules, client }
     const kept = Object.hasOwn(config.origins, hostname) ? this.#named : this.#matched
-    kept.set(hostname, { upstream, client })
-    return upstream
+    kept.set(hostname, origin)
+    return origin
+  }
+
+  #sources(options: OriginClientOptions, client: OriginClient): ModuleSources {
+    const { config, workspaces } = this.#parts
+    const bytes = config.archives.maxArchiveSize
+    const limits = { downloadBytes: bytes, unpackedBytes: bytes, files: MAX_MODULE_FILES }
+    const keys = new Map(Object.entries(config.hosts))
+    const credentials = new Map(
+      [...options.hosts].map(([host, known]) => [host, { ...known, ...sshFiles(keys.get(host)) }]),
+    )
+    const git = createOriginRepositories(options, { credentials, workspaces, limits })
+    return new ModuleSources({ client, git, workspaces, limits })
   }
 
   /** Closes every connection. */
@@ -160,6 +193,13 @@ export class OriginUpstreams implements AsyncDisposable {
   #pemOf(file: string | undefined): string[] {
     const pem = file === undefined ? undefined : this.#pem.get(file)
     return pem === undefined ? [] : [pem]
+  }
+}
+
+function sshFiles(host: Config['hosts'][string] | undefined): { sshKeyFile?: string; knownHostsFile?: string } {
+  return {
+    ...(host?.sshKeyFile === undefined ? {} : { sshKeyFile: host.sshKeyFile }),
+    ...(host?.knownHostsFile === undefined ? {} : { knownHostsFile: host.knownHostsFile }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Config, OriginConfig } from './config/schema.ts'
+import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Lifecycle } from './http/health-routes.ts'
 import { createPublicApp } from './http/public-app.ts'
@@ -7,35 +7,15 @@ import { createRequestListener } from './http/request-listener.ts'
 import { type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
-import { Archives } from './mirror/archives.ts'
-import { Catalogue } from './mirror/catalogue.ts'
-import { DownloadDocuments } from './mirror/download-documents.ts'
-import { DocumentCache, type Freshness } from './mirror/freshness.ts'
-import { Mirror } from './mirror/mirror.ts'
-import type { MirrorObserver } from './mirror/observer.ts'
-import { PackageHashes } from './mirror/package-hashes.ts'
-import { Releases } from './mirror/releases.ts'
-import { parseStoredVersions } from './mirror/stored-versions.ts'
-import { Versions } from './mirror/versions.ts'
 import type { View } from './mirror/view.ts'
-import { findOriginConfig, OriginUpstreams } from './origin-upstreams.ts'
+import { OriginUpstreams } from './origin-upstreams.ts'
 import { createOriginAllowList } from './policy/origin-allow-list.ts'
-import type { Hostname } from './protocol/hostname.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
-import type { ProviderUpstream } from './upstream/provider-upstream.ts'
-import { PackageHasher } from './verify/h1-worker.ts'
-import { findUnsafety } from './verify/package-safety.ts'
-
-/** What is held is served stale when the origin has not answered within this time (design, rule 2). */
-const GRACE_MS = 1_500
-/** After a failed refresh, what is held is served at once for this long. */
-const MAX_BACK_OFF_MS = 10_000
-/** One refresh with all its retries; less than the 8 s in which a request must be answered. */
-const REFRESH_MS = 7_500
+import { createUseCases, type UseCases } from './use-cases.ts'
 
 /** What the process brings along, beside the configuration. */
 export interface ServerParts {
@@ -86,13 +66,22 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const instanceId = randomUUID()
   const upstreams =
     config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
-  const mirror = createMirror(parts, { folder, blobs, metrics, upstreams, shutdown: shutdown.signal })
+  const useCases = createUseCases({
+    config,
+    now: parts.now ?? Date.now,
+    log,
+    folder,
+    blobs,
+    metrics,
+    upstreams,
+    shutdown: shutdown.signal,
+  })
 
   let lifecycle: Lifecycle = 'starting'
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
   const app = createPublicApp({
-    mirror,
+    ...useCases,
     view,
     instanceId,
     delivery: config.archives.delivery,
@@ -131,7 +120,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     caBundleFile: identity?.caBundleFile,
     close(graceMs) {
       lifecycle = 'draining'
-      closing ??= closeAll({ listener, graceMs, shutdown, mirror, resources })
+      closing ??= closeAll({ listener, graceMs, shutdown, useCases, resources })
       return closing
     },
   }
@@ -166,47 +155,8 @@ function createUpstreams(
     retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
   }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
-  return OriginUpstreams.create({ config, memory: folder.metadata, observer, instanceId, userAgent, now, log })
-}
-
-function createMirror(
-  { config, now = Date.now, log }: ServerParts,
-  parts: Foundations & { blobs: BlobStore; upstreams: OriginUpstreams | undefined; shutdown: AbortSignal },
-): Mirror {
-  const { folder, blobs, metrics, upstreams, shutdown } = parts
-  const observer: MirrorObserver = {
-    judged: (verdict) => metrics.verdicts.inc({ verdict }),
-    releaseChanged: () => metrics.releaseChanges.inc(),
-    downloading: (change) => metrics.downloads.inc(change),
-  }
-  const freshness: Freshness = {
-    freshForMs: config.freshness.versions,
-    notFoundForMs: config.freshness.notFound,
-    graceMs: GRACE_MS,
-    backOffMs: Math.min(MAX_BACK_OFF_MS, config.freshness.versions),
-    refreshForMs: REFRESH_MS,
-  }
-  const upstreamFor = (hostname: Hostname): ProviderUpstream | undefined => upstreams?.for(hostname)
-  const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
-    findOriginConfig(config.origins, hostname)?.verification ?? config.verification
-  const catalogue = new Catalogue(folder.records, log)
-  const cache = folder.metadata
-  const lists = new DocumentCache({
-    cache,
-    prefix: 'versions',
-    parse: parseStoredVersions,
-    freshness,
-    now,
-    log,
-    shutdown,
-  })
-  const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
-  const releases = new Releases({ ...common, versions, rulesFor, freshness })
-  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
-  const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
-  const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
-  return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  const { metadata: memory, workspaces } = folder
+  return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
 }
 
 /** Adds up what is stored, off every request's path; what comes later adds itself. */
@@ -228,14 +178,14 @@ async function closeAll(parts: {
   listener: Listener
   graceMs: number
   shutdown: AbortController
-  mirror: Mirror
+  useCases: UseCases
   resources: AsyncDisposableStack
 }): Promise<void> {
-  const { listener, graceMs, shutdown, mirror, resources } = parts
+  const { listener, graceMs, shutdown, useCases, resources } = parts
   await using _resources = resources
   await listener.close(graceMs)
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
-  await mirror.close()
+  await useCases.close()
 }
 
 function lostFolder(dataDir: string): MirrorError {

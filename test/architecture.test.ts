@@ -13,6 +13,7 @@ const TARGETS = {
   verify: 'verify/signature.ts',
   policy: 'policy/origin-allow-list.ts',
   'upstream interface': 'upstream/provider-upstream.ts',
+  'module upstream interface': 'upstream/module-upstream.ts',
   upstream: 'upstream/discovery.ts',
   'upstream/registry': 'upstream/registry/registry-upstream.ts',
   'blob interface': 'store/blob-store.ts',
@@ -34,7 +35,7 @@ const TARGETS = {
 } as const
 type Target = keyof typeof TARGETS
 
-const UPSTREAM: Target[] = ['upstream interface', 'upstream', 'upstream/registry']
+const UPSTREAM: Target[] = ['upstream interface', 'module upstream interface', 'upstream', 'upstream/registry']
 const STORE: Target[] = ['blob interface', 'store', 'store/disk', 'store/memory']
 
 /** What each folder may import of ours; everything else is forbidden. */
@@ -46,7 +47,17 @@ const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
   'upstream/registry': ['protocol', 'errors', 'log', ...UPSTREAM],
   store: ['errors', 'log', ...STORE],
   'store/disk': ['errors', 'log', ...STORE],
-  mirror: ['protocol', 'verify', 'policy', 'upstream interface', 'blob interface', 'store', 'errors', 'log'],
+  mirror: [
+    'protocol',
+    'verify',
+    'policy',
+    'upstream interface',
+    'module upstream interface',
+    'blob interface',
+    'store',
+    'errors',
+    'log',
+  ],
   http: ['mirror', 'protocol', 'blob interface', 'errors', 'log', 'metrics'],
   config: ['protocol', 'errors'],
   tls: ['errors', 'log'],

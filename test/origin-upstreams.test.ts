@@ -37,6 +37,7 @@ async function create(config: Config): Promise<OriginUpstreams> {
   const upstreams = await OriginUpstreams.create({
     config,
     memory,
+    workspaces: { create: () => Promise.reject(new Error('not used here')) },
     observer,
     ...names,
     now: Date.now,

@@ -64,16 +64,28 @@ export function origin(path: Path) {
 export function hostCredentials(path: Path) {
   return z
     .strictObject({
-      token: token().exactOptional().meta({ description: 'Sent as a bearer token.', example: `\${file:./git-token}` }),
+      token: token()
+        .exactOptional()
+        .meta({ description: 'Sent as a bearer token; to git as a password.', example: `\${file:./git-token}` }),
       basic: basic()
         .exactOptional()
         .meta({ description: '`user:password`, instead of `token`.', example: `mirror:\${env:FILES_PASSWORD}` }),
       caFile: path
         .exactOptional()
         .meta({ description: 'Trusted beside the public roots, for this host.', example: './acme-ca.pem' }),
+      sshKeyFile: path
+        .exactOptional()
+        .meta({ description: 'Private key for `git::ssh` sources of modules at this host.', example: './id_ed25519' }),
+      knownHostsFile: path.exactOptional().meta({
+        description: 'The ssh host key, as `ssh-keyscan` prints it. Goes with `sshKeyFile`.',
+        example: './known_hosts',
+      }),
     })
     .refine((value) => value.token === undefined || value.basic === undefined, {
       error: 'token and basic exclude each other',
+    })
+    .refine((value) => (value.sshKeyFile === undefined) === (value.knownHostsFile === undefined), {
+      error: 'sshKeyFile and knownHostsFile belong together: the host must be known, and must know us',
     })
 }
 

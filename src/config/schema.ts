@@ -41,8 +41,6 @@ export type OriginConfig = Config['origins'][string]
 export const UNAVAILABLE_KEYS: readonly string[] = [
   'origins.*.networkMirror',
   'origins.*.filesystem',
-  'hosts.*.sshKeyFile',
-  'hosts.*.knownHostsFile',
   'archives.maxSize',
   'archives.minFree',
   'admin',
@@ -123,7 +121,9 @@ export function createSections(folder: string) {
       ),
     hosts: hostRecord(readHost, hostCredentials(path))
       .prefault({})
-      .describe('Credentials for other hosts, to which the documents of origins point (archives).'),
+      .describe(
+        'Credentials for other hosts, to which the documents of origins point (archives, git repositories of modules).',
+      ),
     upstream: upstream(path).describe('How origins are talked to.'),
     freshness: section({
       versions: time(0, 30 * DAY)
@@ -135,7 +135,9 @@ export function createSections(folder: string) {
       notFound: time(0, 60_000).prefault('30s').describe('An origin\'s "not found"; at most `60s`.'),
     }).describe('How long answers of origins are served before they are asked for again.'),
     archives: section({
-      maxArchiveSize: size(1).prefault('2GB').describe('A larger archive is refused.'),
+      maxArchiveSize: size(1)
+        .prefault('2GB')
+        .describe('A larger archive is refused; so is a module that is larger, packed or not.'),
       recheckAfter: time(0, 3650 * DAY)
         .prefault('24h')
         .describe('A held archive is hashed again before it is served when the last time is longer ago.'),

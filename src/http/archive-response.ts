@@ -8,13 +8,19 @@ import { writeBlob } from './blob-body.ts'
 import { type ByteRange, parseByteRange } from './byte-range.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 
+const ZIP = 'application/zip'
+
 /**
  * Answers HEAD for an archive from its facts alone. While it is not held there is no length, and no promise of ranges:
  * old clients take `Accept-Ranges` with no length for a complete empty file (client-contract A13).
  */
-export function headArchive(context: Context<HttpEnv>, { value, outcome }: Answer<ArchiveFacts>): Response {
+export function headArchive(
+  context: Context<HttpEnv>,
+  { value, outcome }: Answer<ArchiveFacts>,
+  mediaType = ZIP,
+): Response {
   exchangeOf(context.env.incoming).outcome = outcome
-  const headers = { ...archiveHeaders(outcome), ETag: entityTag(value.digest) }
+  const headers = { ...archiveHeaders(outcome, mediaType), ETag: entityTag(value.digest) }
   if (matchesAny(context.req.header('if-none-match'), value.digest)) return new Response(null, { status: 304, headers })
   if (value.size === undefined) return new Response(null, { headers })
   const length = { 'Accept-Ranges': 'bytes', 'Content-Length': String(value.size) }
@@ -28,6 +34,8 @@ export interface ArchiveRequestRules {
    * it needs a validator (`If-Range`).
    */
   readonly trustsBareRanges: boolean
+  /** Default that of a zip. */
+  readonly mediaType?: string
 }
 
 /** True if the client asks for all of the archive, whatever it has of it. */
@@ -44,7 +52,11 @@ export async function sendArchive(
   await using blob = value
   const { outgoing } = context.env
   exchangeOf(context.env.incoming).outcome = outcome
-  const headers = { ...archiveHeaders(outcome), ETag: entityTag(blob.digest), 'Accept-Ranges': 'bytes' }
+  const headers = {
+    ...archiveHeaders(outcome, rules.mediaType),
+    ETag: entityTag(blob.digest),
+    'Accept-Ranges': 'bytes',
+  }
   const range = findRange(context, blob, rules)
   if (matchesAny(context.req.header('if-none-match'), blob.digest)) return new Response(null, { status: 304, headers })
   if (range === 'unsatisfiable') {
@@ -91,9 +103,9 @@ async function sendBody({ env }: Context<HttpEnv>, blob: BlobReader, range: Byte
   return RESPONSE_ALREADY_SENT
 }
 
-function archiveHeaders(outcome: string): Record<string, string> {
+function archiveHeaders(outcome: string, mediaType = ZIP): Record<string, string> {
   return {
-    'Content-Type': 'application/zip',
+    'Content-Type': mediaType,
     // The lock files of clients depend on these very bytes: nobody on the way may recompress them.
     'Cache-Control': 'public, max-age=3600, no-transform',
     'Terramirror-Cache': outcome,

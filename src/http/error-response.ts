@@ -1,4 +1,4 @@
-import { type ErrorCode, isMirrorError, MirrorError } from '../errors.ts'
+import { type ErrorCode, isMirrorError, type MirrorError } from '../errors.ts'
 
 /** The one place where a code becomes a status. See design, section 3. */
 const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -8,10 +8,12 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   ROUTE_NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
   PROVIDER_NOT_FOUND: 404,
+  MODULE_NOT_FOUND: 404,
   VERSION_NOT_FOUND: 404,
   PLATFORM_NOT_FOUND: 404,
   NOT_CACHED: 404,
   NO_PROVIDER_SERVICE: 404,
+  NO_MODULE_SERVICE: 404,
   UPSTREAM_UNREACHABLE: 502,
   UPSTREAM_TLS: 502,
   UPSTREAM_TIMEOUT: 504,
@@ -20,6 +22,8 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   UPSTREAM_INVALID: 502,
   UPSTREAM_TOO_LARGE: 502,
   UPSTREAM_REFUSED: 502,
+  MODULE_SOURCE_REFUSED: 502,
+  MODULE_INVALID: 502,
   MIRROR_LOOP: 508,
   CHECKSUMS_INVALID: 502,
   CHECKSUM_MISSING: 502,
@@ -33,6 +37,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   STORAGE_FULL: 507,
   STORAGE_FAILED: 500,
   CONFIGURATION: 500,
+  MODULE_PENDING: 503,
   SHUTTING_DOWN: 503,
 }
 
@@ -83,6 +88,12 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
 }
 
 function retryAfterSeconds(error: unknown): number {
-  const wantedMs = error instanceof MirrorError && error.is('UPSTREAM_RATE_LIMITED') ? error.fields.retryAfterMs : 1_000
+  const wantedMs = !isMirrorError(error)
+    ? 1_000
+    : error.is('UPSTREAM_RATE_LIMITED')
+      ? error.fields.retryAfterMs
+      : error.is('MODULE_PENDING')
+        ? 2_000
+        : 1_000
   return Math.min(MAX_RETRY_AFTER_S, Math.max(1, Math.ceil(wantedMs / 1_000)))
 }

@@ -11,6 +11,8 @@ import type { Version } from '../protocol/version.ts'
 
 /** Path of the network mirror's base URL. */
 export const NETWORK_MIRROR_BASE = '/providers/'
+/** Path of the module registry's base URLs, one below it for each origin. */
+export const MODULE_REGISTRY_BASE = '/v1/modules/'
 /** Path of the provider registry's base URLs, one below it for each origin. */
 export const PROVIDER_REGISTRY_BASE = '/v1/providers/'
 
@@ -38,6 +40,15 @@ export function downloadLinks(
     sums: link('checksums', sums, name),
     signature: link('checksums', signature, `${name}.sig`),
   }
+}
+
+/**
+ * What `X-Terraform-Get` says for a module: its archive, by the digest that clients then check themselves, and the folder
+ * in it. The name ends as clients need it to tell the format (client-contract E4, E5, E6).
+ */
+export function moduleLocation({ digest, subfolder }: { digest: string; subfolder: string }): string {
+  const folder = subfolder === '' ? '' : `//${subfolder}`
+  return `./archives/${digest}/module.tar.gz${folder}?checksum=sha256:${digest}`
 }
 
 /** Where `/.well-known/terraform.json` points for the services of an origin. */

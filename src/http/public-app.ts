@@ -3,12 +3,14 @@ import type { Registry } from 'prom-client'
 import { MirrorError } from '../errors.ts'
 import type { Delivery } from '../mirror/archive-download.ts'
 import type { Mirror } from '../mirror/mirror.ts'
+import type { Modules } from '../mirror/modules.ts'
 import type { View } from '../mirror/view.ts'
 import type { Hostname } from '../protocol/hostname.ts'
 import { errorAnswer } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { createHealthRoutes, type Lifecycle } from './health-routes.ts'
-import { NETWORK_MIRROR_BASE, PROVIDER_REGISTRY_BASE } from './links.ts'
+import { MODULE_REGISTRY_BASE, NETWORK_MIRROR_BASE, PROVIDER_REGISTRY_BASE } from './links.ts'
+import { createModuleRegistryRoutes } from './module-registry-routes.ts'
 import { createNetworkMirrorRoutes } from './network-mirror-routes.ts'
 import { createProviderRegistryRoutes } from './provider-registry-routes.ts'
 import { createServiceDiscoveryRoutes } from './service-discovery-routes.ts'
@@ -16,6 +18,7 @@ import { createServiceDiscoveryRoutes } from './service-discovery-routes.ts'
 /** What the public app is made of. */
 export interface PublicAppParts {
   readonly mirror: Mirror
+  readonly modules: Modules
   readonly view: View
   readonly instanceId: string
   readonly delivery: Delivery
@@ -32,6 +35,7 @@ export function createPublicApp(parts: PublicAppParts): Hono<HttpEnv> {
   const app = new Hono<HttpEnv>({ strict: true })
   app.route(NETWORK_MIRROR_BASE, createNetworkMirrorRoutes(parts))
   app.route(PROVIDER_REGISTRY_BASE, createProviderRegistryRoutes(parts))
+  app.route(MODULE_REGISTRY_BASE, createModuleRegistryRoutes(parts))
   app.route('/', createServiceDiscoveryRoutes(parts))
   app.route('/', createHealthRoutes(parts))
   app.notFound((context) => {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type ErrorCode, type ErrorFields, isMirrorError, isNotFound, MirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import type { Hostname } from '../protocol/hostname.ts'
 import type { MetadataCache } from '../store/metadata-cache.ts'
 import type { Answer, Call } from './call.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
@@ -19,6 +19,12 @@ export interface Freshness {
   readonly backOffMs: number
   /** The longest that one refresh may take. */
   readonly refreshForMs: number
+}
+
+/** What a document is about, e.g. `registry.terraform.io/hashicorp/aws`, and whose it is. */
+export interface Subject {
+  readonly name: string
+  readonly hostname: Hostname
 }
 
 /** Fetches a document anew. `signal` is the refresh's own, never that of one client. */
@@ -44,7 +50,7 @@ export interface DocumentCacheParts<T> {
 }
 
 /**
- * Documents of origins, one a provider, with their age: fresh ones are served as they are; old ones are refreshed, and served stale
+ * Documents of origins, one a subject, with their age: fresh ones are served as they are; old ones are refreshed, and served stale
  * when the origin is slow or down; a 404 is remembered for a short while, an outage never.
  */
 export class DocumentCache<T> {
@@ -59,13 +65,13 @@ export class DocumentCache<T> {
   }
 
   /**
-   * The document of a provider. `atLeastFrom` (a time) asks for one that was fetched since then, if the origin can.
+   * The document of a subject. `atLeastFrom` (a time) asks for one that was fetched since then, if the origin can.
    * @throws MirrorError the remembered 404; whatever `fetch` throws if nothing is held; `UPSTREAM_TIMEOUT`
    */
-  async get(address: ProviderAddress, fetch: Fetch<T>, call: Call, atLeastFrom = 0): Promise<Answer<T>> {
+  async get(subject: Subject, fetch: Fetch<T>, call: Call, atLeastFrom = 0): Promise<Answer<T>> {
     const { freshness, now, prefix } = this.#parts
-    const key = `${prefix} ${formatProviderAddress(address)}`
-    const what = { name: key, hostname: address.hostname }
+    const key = `${prefix} ${subject.name}`
+    const what = { name: key, hostname: subject.hostname }
     const held = await this.#find(key)
     if (held !== undefined && held.at >= atLeastFrom) {
       const age = now() - held.at

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ModuleVersions } from '../protocol/module-versions.ts'
 import { type Platform, toPlatform } from '../protocol/platform.ts'
 import type { ProviderVersions } from '../protocol/provider-versions.ts'
 import { parseVersion } from '../protocol/version.ts'
@@ -10,15 +11,22 @@ const platform = z.object({ os: z.string(), arch: z.string() }).transform(({ os,
   return z.NEVER
 })
 
+const version = z.string().transform((text, context) => {
+  const parsed = parseVersion(text)
+  if (parsed !== undefined) return parsed
+  context.addIssue({ code: 'custom', message: 'not a version' })
+  return z.NEVER
+})
+
+const storedModuleVersions = z.object({
+  versions: z.array(z.object({ version, spelling: z.string() })),
+  problems: z.array(z.string()),
+})
+
 const storedVersions = z.object({
   versions: z.array(
     z.object({
-      version: z.string().transform((text, context) => {
-        const version = parseVersion(text)
-        if (version !== undefined) return version
-        context.addIssue({ code: 'custom', message: 'not a version' })
-        return z.NEVER
-      }),
+      version,
       spelling: z.string(),
       protocols: z.array(z.string()),
       platforms: z.array(platform),
@@ -31,4 +39,9 @@ const storedVersions = z.object({
 /** Reads a version list back from the metadata cache; undefined if it is not one, e.g. written by another version. */
 export function parseStoredVersions(stored: unknown): ProviderVersions | undefined {
   return storedVersions.safeParse(stored).data
+}
+
+/** The same for a module's list. */
+export function parseStoredModuleVersions(stored: unknown): ModuleVersions | undefined {
+  return storedModuleVersions.safeParse(stored).data
 }

@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { isMirrorError, MirrorError } from '../errors.ts'
+import { isMirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { parsePlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
@@ -8,12 +7,10 @@ import type { ListedVersion, ProviderVersions } from '../protocol/provider-versi
 import { compareVersions, type Version } from '../protocol/version.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
-import type { DocumentCache } from './freshness.ts'
+import type { DocumentCache, Fetch } from './freshness.ts'
+import { notCached, OriginLists } from './origin-lists.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
-
-/** Between two refreshes that unknown versions cause, per provider: a scanner must not become the origin's problem. */
-const FORCED_REFRESH_INTERVAL_MS = 5_000
 
 /** What the provider registry protocol tells of versions. */
 export interface DescribedVersions {
@@ -33,10 +30,7 @@ interface JoinedVersions {
 export class Versions {
   readonly #catalogue: Catalogue
   readonly #upstreamFor: UpstreamFor
-  readonly #lists: DocumentCache<ProviderVersions>
-  readonly #now: () => number
-  readonly #log: Log
-  readonly #forcedAt = new LRUCache<string, number>({ max: 5_000 })
+  readonly #lists: OriginLists<ListedVersion, ProviderVersions>
 
   constructor(parts: {
     catalogue: Catalogue
@@ -47,9 +41,7 @@ export class Versions {
   }) {
     this.#catalogue = parts.catalogue
     this.#upstreamFor = parts.upstreamFor
-    this.#lists = parts.lists
-    this.#now = parts.now
-    this.#log = parts.log
+    this.#lists = new OriginLists('provider', { cache: parts.lists, now: parts.now, log: parts.log })
   }
 
   /**
@@ -76,7 +68,7 @@ export class Versions {
       const entry = listed.get(version) ?? (await this.#describeHeld(address, version))
       if (entry !== undefined) entries.push(entry)
     }
-    if (entries.length === 0 && origin === undefined) throw answer.reason ?? notCached(address)
+    if (entries.length === 0 && origin === undefined) throw answer.reason ?? notCached(formatProviderAddress(address))
     return { ...answer, value: { versions: entries, warnings: origin?.warnings ?? [] } }
   }
 
@@ -94,10 +86,10 @@ export class Versions {
     const held = await this.#catalogue.installableVersions(address)
     if (this.#upstreamFor(address.hostname) === undefined) {
       if (held.length > 0) return { value: { versions: held, origin: undefined }, outcome: 'hit' }
-      throw notCached(address)
+      throw notCached(formatProviderAddress(address))
     }
     try {
-      const answer = await this.#originList(address, call)
+      const answer = await this.#lists.get(subjectOf(address), this.#ask(address, call), call)
       const all = new Set([...answer.value.versions.map((listed) => listed.version), ...held])
       return { ...answer, value: { versions: [...all].sort(compareVersions), origin: answer.value } }
     } catch (error) {
@@ -108,23 +100,10 @@ export class Versions {
 
   /**
    * The origin's entry for one version. An unknown one causes one refresh of a remembered list.
-   * @throws MirrorError `VERSION_NOT_FOUND` if a fresh list does not have it; what `list` throws; the reason of the
-   *   outage if only a stale list could be asked
+   * @throws MirrorError as `OriginLists.find`
    */
   async find(address: ProviderAddress, version: Version, call: Call): Promise<ListedVersion> {
-    const remembered = await this.#originList(address, call)
-    const listed = findVersion(remembered.value, version)
-    if (listed !== undefined) return listed
-    const answer =
-      remembered.outcome === 'hit' ? await this.#originList(address, call, this.#newEnough(address)) : remembered
-    const found = findVersion(answer.value, version)
-    if (found !== undefined) return found
-    if (answer.reason !== undefined) throw answer.reason
-    const name = formatProviderAddress(address)
-    throw new MirrorError('VERSION_NOT_FOUND', `${name} has no version ${version} at its origin`, {
-      address: name,
-      version,
-    })
+    return await this.#lists.find(subjectOf(address), version, this.#ask(address, call), call)
   }
 
   /** Waits until no list is being asked for. */
@@ -132,39 +111,13 @@ export class Versions {
     return this.#lists.idle()
   }
 
-  #originList(address: ProviderAddress, call: Call, atLeastFrom?: number): Promise<Answer<ProviderVersions>> {
+  #ask(address: ProviderAddress, { hops }: Call): Fetch<ProviderVersions> {
     const upstream = this.#upstreamFor(address.hostname)
-    if (upstream === undefined) throw new MirrorError('NOT_CACHED', 'this mirror is sealed', { item: 'version list' })
-    const fetch = async (signal: AbortSignal): Promise<ProviderVersions> => {
-      const list = await upstream.versions(address, { signal, hops: call.hops })
-      if (list.problems.length > 0) {
-        this.#log.warn(
-          { provider: formatProviderAddress(address), problems: list.problems },
-          'left entries out of the list of an origin',
-        )
-      }
-      return list
-    }
-    return this.#lists.get(address, fetch, call, atLeastFrom)
-  }
-
-  /** From when a list must be to be believed that it lacks a version: now, or the refresh that was forced just before. */
-  #newEnough(address: ProviderAddress): number {
-    const name = formatProviderAddress(address)
-    const now = this.#now()
-    const last = this.#forcedAt.get(name)
-    if (last !== undefined && now - last < FORCED_REFRESH_INTERVAL_MS && now >= last) return last
-    this.#forcedAt.set(name, now)
-    return now
+    if (upstream === undefined) throw notCached(formatProviderAddress(address))
+    return (signal) => upstream.versions(address, { signal, hops })
   }
 }
 
-function notCached(address: ProviderAddress): MirrorError {
-  const item = formatProviderAddress(address)
-  const message = `${item} is not cached, and this mirror is sealed: warm it while online`
-  return new MirrorError('NOT_CACHED', message, { item })
-}
-
-function findVersion(list: ProviderVersions, version: Version): ListedVersion | undefined {
-  return list.versions.find((listed) => listed.version === version)
+function subjectOf(address: ProviderAddress): { name: string; hostname: ProviderAddress['hostname'] } {
+  return { name: formatProviderAddress(address), hostname: address.hostname }
 }

@@ -13,6 +13,8 @@ export interface ArchiveJob {
   readonly dispatcher: Dispatcher
   readonly headers: Readonly<Record<string, string>>
   readonly maxBytes: number
+  /** The host of `url` may see the origin's token. */
+  readonly trusted: boolean
   readonly headersTimeoutMs: number
   readonly body: StatusOptions
   readonly retry: Omit<RetryOptions, 'url' | 'maxRetryAfterMs'>
@@ -141,7 +143,6 @@ class ArchiveDownload implements ArchiveStream {
       headers: { ...job.headers, 'accept-encoding': 'identity', ...headers },
       signal: job.body.signal,
       maxRedirects,
-      trusted: false,
     })
     await assertNoOutage(answer, job.body)
     return answer

@@ -37,7 +37,7 @@ export interface DiscoveryOptions {
 /** A document, and when it was fetched in milliseconds since 1970. */
 const Remembered = z
   .object({ fetchedAt: z.number(), document: DiscoveryDocument })
-  .refine(({ document }) => isUsable(document))
+  .refine(({ document }) => isUsable(document, 'providers.v1'))
 type Remembered = z.infer<typeof Remembered>
 
 /** A refresh under way; `slow` resolves if it takes longer than the grace. */
@@ -50,6 +50,16 @@ const REFRESH_TIMEOUT_MS = 8_000
 const RETRY_AFTER_MS = 10_000
 const MAX_BYTES = 1024 * 1024
 const MAX_REDIRECTS = 3
+
+/** The origin's word that it offers nothing; which service is missing, those who asked know. */
+class NoDocument extends Error {
+  readonly upstreamUrl: string
+
+  constructor(message: string, upstreamUrl: string) {
+    super(message)
+    this.upstreamUrl = upstreamUrl
+  }
+}
 
 /**
  * Service discovery of one origin, by the rules of the clients (client-contract D1-D7). The last good document is
@@ -73,10 +83,10 @@ export class Discovery {
 
   /**
    * The base URL of a service, to resolve paths against.
-   * @throws MirrorError `NO_PROVIDER_SERVICE` on the origin's own word only; `UPSTREAM_*`; `UPSTREAM_TIMEOUT` if the
+   * @throws MirrorError `NO_PROVIDER_SERVICE` or `NO_MODULE_SERVICE` on the origin's own word only; `UPSTREAM_*`; `UPSTREAM_TIMEOUT` if the
    *   request's signal fires first (or its reason, if that is an error of ours); `CONFIGURATION` if the override is not a usable URL
    */
-  async serviceBase(service: 'providers.v1', request: UpstreamRequest): Promise<{ url: URL }> {
+  async serviceBase(service: ServiceName, request: UpstreamRequest): Promise<{ url: URL }> {
     const override = this.#options.overrides[service]
     if (override !== undefined) return { url: this.#parseOverride(service, override) }
 
@@ -88,14 +98,15 @@ export class Discovery {
     if (url !== undefined && (this.#isFresh() || this.#hasJustFailed())) return { url }
 
     const refresh = this.#ensureRefresh(request.hops)
-    if (url === undefined) return this.#getFrom(await this.#wait(refresh, request.signal), service)
+    if (url === undefined) return this.#getFrom(await this.#wait(refresh, request.signal, service), service)
     const renewed = await Promise.race([refresh.done.catch(() => undefined), refresh.slow])
     return renewed === undefined ? { url } : this.#getFrom(renewed, service)
   }
 
   /** A remembered document that lacks the service is no answer: only a new one may say so (design, rule 3). */
   #findUsable(service: ServiceName): URL | undefined {
-    return this.#remembered === undefined ? undefined : findService(this.#remembered.document, service)
+    const document = this.#remembered?.document
+    return document !== undefined && isUsable(document, service) ? findService(document, service) : undefined
   }
 
   #isFresh(): boolean {
@@ -115,7 +126,7 @@ export class Discovery {
     const { hostname } = this.#options
     const offered = Object.keys(document.services).slice(0, 12).join(', ').slice(0, 300)
     throw new MirrorError(
-      'NO_PROVIDER_SERVICE',
+      ABSENCE[service],
       `${hostname} offers no usable ${service} service; it offers ${offered === '' ? 'none at all' : offered}`,
       { hostname, upstreamUrl: redactUrl(document.url) },
     )
@@ -123,20 +134,26 @@ export class Discovery {
 
   #parseOverride(service: ServiceName, value: string): URL {
     const document = { url: this.#wellKnown, services: { [service]: value } }
-    const url = isUsable(document) ? findService(document, service) : undefined
+    const url = isUsable(document, service) ? findService(document, service) : undefined
     if (url !== undefined) return url
     const key = `origins.${this.#options.hostname}.services.${service}`
     throw new MirrorError('CONFIGURATION', `${key} is not the URL of a service`, { key })
   }
 
-  #wait(refresh: Refresh, signal: AbortSignal): Promise<Remembered> {
+  async #wait(refresh: Refresh, signal: AbortSignal, service: ServiceName): Promise<Remembered> {
     const { hostname } = this.#options
     const giveUp = () => {
       if (isMirrorError(signal.reason)) return signal.reason
       const message = `${hostname} did not answer service discovery at ${this.#wellKnown} in time`
       return new MirrorError('UPSTREAM_TIMEOUT', message, { host: hostname, upstreamUrl: this.#wellKnown })
     }
-    return untilAborted(refresh.done, signal, giveUp)
+    try {
+      return await untilAborted(refresh.done, signal, giveUp)
+    } catch (error) {
+      if (!(error instanceof NoDocument)) throw error
+      const { upstreamUrl, message } = error
+      throw new MirrorError(ABSENCE[service], message, { hostname, upstreamUrl, upstreamStatus: 404 })
+    }
   }
 
   #ensureRefresh(hops: readonly string[]): Refresh {
@@ -176,6 +193,7 @@ export class Discovery {
     const document = parseDiscoveryDocument(answer.body, { hostname, url: answer.url, mediaType: answer.mediaType })
     // A document that no client could use must not replace a good one.
     findService(document, 'providers.v1')
+    if (this.#findUsable('modules.v1') !== undefined) findService(document, 'modules.v1')
     const remembered = { fetchedAt: now(), document }
     this.#remembered = remembered
     await this.#save(remembered)
@@ -183,13 +201,12 @@ export class Discovery {
   }
 
   /** A 404 where a document was before is an outage, not the origin's word (field-reports B38). */
-  #statusError(answer: DocumentAnswer): MirrorError {
+  #statusError(answer: DocumentAnswer): MirrorError | NoDocument {
     const { hostname } = this.#options
     const upstreamUrl = redactUrl(answer.url)
     const upstreamStatus = answer.status
     if (upstreamStatus === 404 && this.#remembered === undefined) {
-      const message = `${hostname} offers no Terraform services: ${upstreamUrl} answered 404`
-      return new MirrorError('NO_PROVIDER_SERVICE', message, { hostname, upstreamUrl, upstreamStatus })
+      return new NoDocument(`${hostname} offers no Terraform services: ${upstreamUrl} answered 404`, upstreamUrl)
     }
     const message = `service discovery of ${hostname} failed: ${upstreamUrl} answered ${upstreamStatus}${hint(upstreamStatus)}`
     return new MirrorError('UPSTREAM_STATUS', message, { host: answer.url.host, upstreamUrl, upstreamStatus })
@@ -218,10 +235,12 @@ export class Discovery {
   }
 }
 
-/** False if the document offers the provider service under a URL that no client would use. */
-function isUsable(document: DiscoveryDocument): boolean {
+const ABSENCE = { 'providers.v1': 'NO_PROVIDER_SERVICE', 'modules.v1': 'NO_MODULE_SERVICE' } as const
+
+/** False if the document offers the service under a URL that no client would use. */
+function isUsable(document: DiscoveryDocument, service: ServiceName): boolean {
   try {
-    findService(document, 'providers.v1')
+    findService(document, service)
     return true
   } catch {
     return false

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import { type Answer, findContentLength, mediaTypeOf } from './answer.ts'
+import { type Answer, findContentLength, findHeader, mediaTypeOf } from './answer.ts'
 import { contentEncodings, readBody } from './body.ts'
 import { tooLarge } from './failure.ts'
 import type { DocumentAnswer } from './http-client.ts'
@@ -38,7 +38,13 @@ export async function fetchDocument(rules: OriginRules, job: DocumentJob): Promi
     })
     await assertNoOutage(answer, job.body)
     const body = answer.status < 300 ? await readWhole(answer, job) : await readCut(answer, job)
-    return { url: answer.url, status: answer.status, mediaType: mediaTypeOf(answer), body }
+    return {
+      url: answer.url,
+      status: answer.status,
+      mediaType: mediaTypeOf(answer),
+      terraformGet: findHeader(answer, 'x-terraform-get'),
+      body,
+    }
   })
 }
 

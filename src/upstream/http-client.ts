@@ -27,6 +27,8 @@ export interface DocumentAnswer {
   readonly status: number
   /** Lower-case media type without parameters; empty if none was sent. */
   readonly mediaType: string
+  /** The header `X-Terraform-Get`, by which registries say where a module's files are. */
+  readonly terraformGet: string | undefined
   readonly body: Buffer
 }
 
@@ -36,6 +38,8 @@ export interface ArchiveRequest {
   readonly signal: AbortSignal
   readonly hops: readonly string[]
   readonly maxBytes: number
+  /** As for a document: the origin itself wants its token sent to this URL's host. */
+  readonly trusted?: boolean
 }
 
 /**

@@ -114,6 +114,7 @@ class GuardedOriginClient implements OriginClient {
       dispatcher,
       headers: { ...this.#headers(request.hops), accept: '*/*' },
       maxBytes: request.maxBytes,
+      trusted: request.trusted ?? false,
       headersTimeoutMs: this.#options.idleTimeoutMs,
       ...this.#limits(request.signal, this.#options.minBytesPerSecond),
     })

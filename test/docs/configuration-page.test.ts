@@ -41,9 +41,16 @@ describe('every example of the page', () => {
   })
 })
 
-/** A certificate has two files: where an example names one, the other comes along. */
+/** A certificate has two files, and so has a git host by ssh: where an example names one, the other comes along. */
 function completed(config: unknown): unknown {
-  const { listen: { tls } = {} } = config as { listen?: { tls?: Record<string, unknown> } }
+  const { listen: { tls } = {}, hosts } = config as {
+    listen?: { tls?: Record<string, unknown> }
+    hosts?: Record<string, Record<string, unknown>>
+  }
+  const [[host, settings] = []] = Object.entries(hosts ?? {})
+  if (host !== undefined && settings !== undefined && ('sshKeyFile' in settings || 'knownHostsFile' in settings)) {
+    return { hosts: { [host]: { sshKeyFile: './id_ed25519', knownHostsFile: './known_hosts', ...settings } } }
+  }
   if (tls === undefined || 'auto' in tls) return config
   return { listen: { tls: { certFile: './tls.crt', keyFile: './tls.key', ...tls } } }
 }

@@ -34,7 +34,9 @@ describe('every code', () => {
     const absent = CODES.filter((code) => errorAnswer(errorOf(code), '').status === 404)
     expect(absent.sort()).toEqual([
       'INVALID_ADDRESS',
+      'MODULE_NOT_FOUND',
       'NOT_CACHED',
+      'NO_MODULE_SERVICE',
       'NO_PROVIDER_SERVICE',
       'ORIGIN_NOT_ALLOWED',
       'PLATFORM_NOT_FOUND',

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { DocumentCache } from '../../src/mirror/freshness.ts'
+import { DocumentCache, type Subject } from '../../src/mirror/freshness.ts'
+import { formatProviderAddress, type ProviderAddress } from '../../src/protocol/provider-address.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
 import { failureOf, freshness, newCall, recordingLog, StillClock, settle, widget } from './parts-fixture.ts'
 import { hang, outage, providerNotFound } from './scripted-upstream.ts'
@@ -37,8 +38,12 @@ function fetch(signal: AbortSignal): Promise<string> {
   return origin(signal)
 }
 
+function subjectOf(address: ProviderAddress): Subject {
+  return { name: formatProviderAddress(address), hostname: address.hostname }
+}
+
 function get(from: DocumentCache<string>, atLeastFrom?: number, deadlineMs?: number) {
-  return from.get(widget, fetch, newCall(deadlineMs), atLeastFrom)
+  return from.get(subjectOf(widget), fetch, newCall(deadlineMs), atLeastFrom)
 }
 
 function goDown(): void {
@@ -307,6 +312,6 @@ it('documents of different providers and kinds are apart', async () => {
   await get(things)
   expect(await cache.get(KEY)).toEqual({ at: clock.now(), value: 'copy 1' })
   const other = { ...widget, type: 'other' }
-  expect(await things.get(other, fetch, newCall())).toEqual({ value: 'copy 2', outcome: 'miss' })
+  expect(await things.get(subjectOf(other), fetch, newCall())).toEqual({ value: 'copy 2', outcome: 'miss' })
   await settle()
 })

@@ -9,6 +9,8 @@ export interface FaultMatcher {
   readonly host?: string
   /** As in `counts`: `acme/widget`, or with a host in front for all but the first host. */
   readonly provider?: string
+  readonly module?: string
+  readonly repository?: string
   readonly version?: string
   readonly platform?: string
   readonly method?: string
@@ -125,7 +127,7 @@ class ActiveFault implements Fault {
 
 function matches(matcher: FaultMatcher, request: RecordedRequest): boolean {
   const { kind, when } = matcher
-  const plain = ['host', 'provider', 'version', 'platform', 'method'] as const
+  const plain = ['host', 'provider', 'module', 'repository', 'version', 'platform', 'method'] as const
   return (
     (kind === undefined || [kind].flat().includes(request.kind)) &&
     plain.every((field) => matcher[field] === undefined || matcher[field] === request[field]) &&

@@ -1,7 +1,17 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 /** What a request asks for. */
-export type RequestKind = 'discovery' | 'versions' | 'download' | 'sums' | 'signature' | 'archive' | 'other'
+export type RequestKind =
+  | 'discovery'
+  | 'versions'
+  | 'download'
+  | 'sums'
+  | 'signature'
+  | 'archive'
+  | 'module-versions'
+  | 'module-download'
+  | 'git'
+  | 'other'
 
 /** A request to the origin, understood. */
 export interface Target {
@@ -10,6 +20,10 @@ export interface Target {
   readonly host: string
   /** `acme/widget`; with the host in front (`other.example.test/acme/widget`) unless it is the origin's first host. */
   readonly provider?: string
+  /** `acme/net/aws`, the host in front as for `provider`. */
+  readonly module?: string
+  /** The repository below `/git/`, without `.git`. */
+  readonly repository?: string
   /** As the client spelled it. */
   readonly version?: string
   /** `linux_amd64`; only for `download` and `archive`. */
@@ -47,6 +61,8 @@ function parsePath(host: string, segments: readonly string[], shortened: (addres
   const [root, second, ...rest] = segments
   if (root === '.well-known' && second === 'terraform.json') return { kind: 'discovery', host }
   if (root === 'v1' && second === 'providers') return parseRegistryPath(host, rest, shortened)
+  if (root === 'v1' && second === 'modules') return parseModulePath(host, rest, shortened)
+  if (root === 'git') return parseGitPath(host, segments.slice(1))
   if (root === 'releases') return parseReleasePath(host, segments.slice(1), shortened)
   return { kind: 'other', host }
 }
@@ -61,6 +77,19 @@ function parseRegistryPath(host: string, segments: readonly string[], shortened:
   return { kind: 'other', host }
 }
 
+function parseModulePath(host: string, segments: readonly string[], shortened: (address: string) => string): Target {
+  const [namespace, name, system, version = '', action] = segments
+  const module = shortened(`${host}/${namespace}/${name}/${system}`)
+  if (segments.length === 4 && version === 'versions') return { kind: 'module-versions', host, module }
+  if (segments.length === 5 && action === 'download') return { kind: 'module-download', host, module, version }
+  return { kind: 'other', host }
+}
+
+function parseGitPath(host: string, segments: readonly string[]): Target {
+  const [, repository] = /^(.*?)\.git(?:\/|$)/.exec(segments.join('/')) ?? []
+  return repository === undefined ? { kind: 'other', host } : { kind: 'git', host, repository }
+}
+
 function parseReleasePath(host: string, segments: readonly string[], shortened: (address: string) => string): Target {
   const [origin, namespace, type, version = '', file = ''] = segments
   const release = { host, provider: shortened(`${origin}/${namespace}/${type}`), version }
@@ -72,10 +101,11 @@ function parseReleasePath(host: string, segments: readonly string[], shortened: 
 
 /** The key of a request in `counts`. All but GET carry their method: `HEAD archive acme/widget 1.0.0 linux_amd64`. */
 export function requestKey(target: Target, method: string, url: string): string {
+  const name = target.provider ?? target.module ?? target.repository
   const subject =
-    target.provider === undefined
+    name === undefined
       ? [target.host, target.kind === 'other' ? url : undefined]
-      : [target.provider, target.version, target.platform]
+      : [name, target.version, target.platform]
   const words = [method === 'GET' ? undefined : method, target.kind, ...subject]
   return words.filter((word) => word !== undefined).join(' ')
 }
@@ -83,6 +113,11 @@ export function requestKey(target: Target, method: string, url: string): string 
 /** `acme/widget` in full: the first host in front unless the text names one. */
 export function fullAddress(provider: string, hosts: readonly string[]): string {
   return provider.split('/').length === 3 ? provider : `${hosts[0]}/${provider}`
+}
+
+/** `acme/net/aws` in full, likewise. */
+export function fullModuleAddress(module: string, hosts: readonly string[]): string {
+  return module.split('/').length === 4 ? module : `${hosts[0]}/${module}`
 }
 
 function shorten(address: string, hosts: readonly string[]): string {

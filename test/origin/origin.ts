@@ -10,6 +10,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createTestAuthority, type TestAuthority } from '../tls-fixture.ts'
 import { deliver } from './delivery.ts'
 import { type Behaviour, type Fault, FaultBook, type FaultMatcher, spoil } from './fault.ts'
+import { GitHost, type ServedRepository } from './git-host.ts'
+import { type ModulePublication, ModuleRegistry } from './module-registry.ts'
 import { createOriginKey, type OriginKey } from './origin-key.ts'
 import { parseTarget, type RecordedRequest, requestKey } from './origin-request.ts'
 import { Registry } from './registry.ts'
@@ -56,6 +58,13 @@ interface OriginParts extends OriginOptions {
   readonly certificate: { readonly cert: string; readonly key: string }
 }
 
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Fires when the client leaves. */
+  readonly signal: AbortSignal
+}
+
 /** A running origin. Made by `startOrigin`. */
 export class TestOrigin implements AsyncDisposable {
   /** Certificate of the authority that its clients must trust, PEM. */
@@ -67,7 +76,10 @@ export class TestOrigin implements AsyncDisposable {
   readonly #options: OriginParts
   readonly #server: Server
   readonly #registry: Registry
+  readonly #modules: ModuleRegistry
+  readonly #git = new GitHost()
   readonly #faults = new FaultBook()
+  readonly #pages = new Map<string, Reply>()
   readonly #sockets = new Set<Duplex>()
   readonly #pending = new Set<RecordedRequest>()
   readonly #changes = new EventEmitter<{ change: [] }>()
@@ -84,6 +96,7 @@ export class TestOrigin implements AsyncDisposable {
     this.key = parts.key
     this.#port = parts.port ?? 0
     this.#registry = new Registry(parts.hosts, parts.key, parts.tempDir)
+    this.#modules = new ModuleRegistry(parts.hosts)
     this.#server = createServer(parts.certificate, (request, response) => void this.#handle(request, response))
     this.#server.on('connection', (socket) => this.#track(socket))
     this.#changes.setMaxListeners(0)
@@ -108,12 +121,40 @@ export class TestOrigin implements AsyncDisposable {
 
   /** For a `host` block of the CLI configuration that leads a client straight here (client-contract D7). */
   services(host = this.hosts[0]): Record<string, string> {
-    return { 'providers.v1': `${this.url(host)}v1/providers/` }
+    return { 'providers.v1': `${this.url(host)}v1/providers/`, 'modules.v1': `${this.url(host)}v1/modules/` }
   }
 
   /** Publishes a version; publishing it again replaces it under the same URLs, with other bytes. */
   publish(publication: Publication): Promise<Release> {
     return this.#registry.publish(publication)
+  }
+
+  /** Publishes a version of a module; publishing it again replaces it. */
+  publishModule(publication: ModulePublication): void {
+    this.#modules.publish(publication)
+  }
+
+  /** Takes a version of a module away, or the whole module. */
+  withdrawModule(module: string, version?: string): void {
+    this.#modules.withdraw(module, version)
+  }
+
+  /**
+   * Serves a git repository below `/git/NAME.git` of every host. Its requests are counted as `git NAME` and
+   * `POST git NAME`. The repository stays the caller's.
+   */
+  serveGit(name: string, repository: ServedRepository): void {
+    this.#git.serve(name, repository)
+  }
+
+  /** How often objects of a repository were asked for since the last `reset`: once for each clone or fetch. */
+  get gitFetches(): number {
+    return this.#git.fetches
+  }
+
+  /** Answers a path of a host in a fixed way: whatever else an origin serves beside providers. */
+  page(host: string, path: string, reply: Reply): void {
+    this.#pages.set(`${host} ${path}`, reply)
   }
 
   /** Takes a version away, or the whole provider if no version is given. Asking for it is a 404 from now on. */
@@ -129,7 +170,8 @@ export class TestOrigin implements AsyncDisposable {
   /**
    * Requests since the last `reset` by key, struck and aborted ones included: `discovery registry.example.test`,
    * `versions acme/widget`, `download acme/widget 1.0.0 linux_amd64`, `sums acme/widget 1.0.0`,
-   * `signature acme/widget 1.0.0`, `archive acme/widget 1.0.0 linux_amd64`. A provider of another host than the first
+   * `signature acme/widget 1.0.0`, `archive acme/widget 1.0.0 linux_amd64`, `module-versions acme/net/aws`,
+   * `module-download acme/net/aws v1.0.0`, `git NAME`. A provider of another host than the first
    * has its host in front (`versions other.example.test/acme/widget`); another method than GET stands first
    * (`HEAD archive …`).
    */
@@ -181,6 +223,7 @@ export class TestOrigin implements AsyncDisposable {
   /** Forgets counts, log and faults. What is published stays. */
   reset(): void {
     this.#faults.clear()
+    this.#git.reset()
     this.#requests = []
     this.#counts = {}
     this.#connections = 0
@@ -200,6 +243,7 @@ export class TestOrigin implements AsyncDisposable {
     const closed = once(this.#server, 'close')
     this.#server.close()
     for (const socket of this.#sockets) socket.destroy()
+    this.#git.stop()
     await closed
   }
 
@@ -216,15 +260,15 @@ export class TestOrigin implements AsyncDisposable {
       left.abort()
       this.#end(record, response.writableFinished ? 'answered' : 'aborted')
     })
-    request.resume()
+    if (record.kind !== 'git') request.resume()
     try {
-      await this.#answer(record, response, left.signal)
+      await this.#answer(record, { request, response, signal: left.signal })
     } catch {
       response.destroy()
     }
   }
 
-  async #answer(record: RecordedRequest, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  async #answer(record: RecordedRequest, { request, response, signal }: Exchange): Promise<void> {
     const behaviour = this.#faults.strike(record)
     if (behaviour.delayMs !== undefined) await sleep(behaviour.delayMs, undefined, { signal })
     if (behaviour.hang) return
@@ -232,19 +276,40 @@ export class TestOrigin implements AsyncDisposable {
       response.destroy()
       return
     }
-    const spoilt = await spoil(this.#honestReply(record), behaviour, record)
+    const honest = await this.#gitReply(record, behaviour, { request, response, signal })
+    if (honest === 'sent') return
+    const spoilt = await spoil(honest ?? this.#honestReply(record), behaviour, record)
     const reply = cutRange(spoilt, record.headers)
     record.status = reply.status
     await deliver(response, reply, behaviour, signal)
   }
 
+  /** Undefined if it is not about a repository. What nothing spoils is streamed and need not be sent any more. */
+  async #gitReply(
+    record: RecordedRequest,
+    { delayMs: _, ...spoiling }: Behaviour,
+    { request, response }: Exchange,
+  ): Promise<Reply | 'sent' | undefined> {
+    const { repository } = record
+    if (repository === undefined) return undefined
+    const refusal = this.#git.refusal(repository, request)
+    if (refusal !== undefined) return refusal
+    const rest = record.url.slice(record.url.indexOf(`${repository}.git`) + repository.length + '.git/'.length)
+    if (Object.keys(spoiling).length > 0) return await this.#git.reply(repository, rest, request)
+    await this.#git.pipe(repository, rest, { request, response })
+    record.status = response.statusCode
+    return 'sent'
+  }
+
   #honestReply(record: RecordedRequest): Reply {
     const token = this.#options.tokens?.[record.host]
-    const guarded = record.kind === 'versions' || record.kind === 'download'
+    const guarded = /^(?:module-)?(?:versions|download)$/.test(record.kind)
     if (guarded && token !== undefined && record.headers.authorization !== `Bearer ${token}`) {
       return jsonReply(401, { errors: ['Unauthorized'] })
     }
-    return this.#registry.answer(record)
+    const path = record.url.split('?', 1)[0] ?? ''
+    const page = this.#pages.get(`${record.host} ${path.replace(/^\/at\/[^/]+/, '')}`)
+    return page ?? this.#modules.answer(record) ?? this.#registry.answer(record)
   }
 
   #record(request: IncomingMessage): RecordedRequest {

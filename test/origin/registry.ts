@@ -47,7 +47,8 @@ export class Registry {
   }
 
   #find(target: Target): Reply | undefined {
-    if (target.kind === 'discovery') return jsonReply(200, { 'providers.v1': '/v1/providers/' })
+    if (target.kind === 'discovery')
+      return jsonReply(200, { 'providers.v1': '/v1/providers/', 'modules.v1': '/v1/modules/' })
     if (target.provider === undefined) return undefined
     const versions = this.#releases.get(fullAddress(target.provider, this.#hosts))
     if (target.kind === 'versions') return versions && jsonReply(200, versionsDocument(target.provider, versions))

@@ -4,7 +4,12 @@ import type { ArchiveStream } from '../../src/upstream/provider-upstream.ts'
 
 /** What a URL answers: a body (objects as JSON), or where it redirects to. */
 export type Reply =
-  | { readonly status?: number; readonly mediaType?: string; readonly body: string | Buffer | object }
+  | {
+      readonly status?: number
+      readonly mediaType?: string
+      readonly terraformGet?: string
+      readonly body: string | Buffer | object
+    }
   | { readonly redirect: string }
 
 type Route = Reply | ((request: DocumentRequest) => Reply | Promise<Reply>)
@@ -93,5 +98,5 @@ function readReply(reply: Exclude<Reply, { redirect: string }>, url: URL, maxByt
   const raw = typeof content === 'string' || Buffer.isBuffer(content)
   const body = Buffer.from(raw ? content : JSON.stringify(content))
   if (body.length > maxBytes) throw new MirrorError('UPSTREAM_TOO_LARGE', 'too large', { host, upstreamUrl, maxBytes })
-  return { url, status, mediaType, body }
+  return { url, status, mediaType, terraformGet: reply.terraformGet, body }
 }

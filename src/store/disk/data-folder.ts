@@ -13,6 +13,7 @@ import { DiskRecordStore } from './disk-record-store.ts'
 import { DurableFolders, syncFolder } from './durable-folders.ts'
 import { MetadataFiles } from './metadata-files.ts'
 import { errnoOf, storageError, unlessMissing, withStorageErrors } from './storage-error.ts'
+import { DiskWorkspaces, isWorkspaceName } from './workspaces.ts'
 
 const FORMAT = 1
 
@@ -30,6 +31,7 @@ export interface DataFolder extends AsyncDisposable {
   readonly blobs: BlobStore
   readonly records: RecordStore
   readonly metadata: MetadataCache
+  readonly workspaces: DiskWorkspaces
   /** Absolute. */
   readonly dataDir: string
 }
@@ -72,6 +74,7 @@ export async function openDataFolder(options: DataFolderOptions): Promise<DataFo
       blobs: new DiskBlobStore(folders),
       records: new DiskRecordStore(folders, log),
       metadata: new KeyvMetadataCache({ store: new MetadataFiles(folders), log }),
+      workspaces: new DiskWorkspaces(folders.tmp),
       [Symbol.asyncDispose]: () => withStorageErrors('release', dataDir, () => lock[Symbol.asyncDispose]()),
     }
   } catch (error) {
@@ -98,11 +101,11 @@ async function readFormat(dataDir: string): Promise<number | undefined> {
   throw new MirrorError('CONFIGURATION', message, { key: 'dataDir' })
 }
 
-/** What an earlier process had begun. Only regular files, only in `tmp`: nothing else there is ours. */
+/** What an earlier process had begun: regular files and our workspaces, only in `tmp`. Nothing else there is ours. */
 async function removeLeftovers(tmp: string, log: Log): Promise<void> {
   const entries = await readdir(tmp, { withFileTypes: true })
-  const leftovers = entries.filter((entry) => entry.isFile())
-  for (const entry of leftovers) await rm(join(tmp, entry.name), { force: true })
+  const leftovers = entries.filter((entry) => entry.isFile() || (entry.isDirectory() && isWorkspaceName(entry.name)))
+  for (const entry of leftovers) await rm(join(tmp, entry.name), { recursive: true, force: true })
   if (leftovers.length > 0) log.info({ files: leftovers.length }, 'removed unfinished files of an earlier run')
 }
 

@@ -1,0 +1,207 @@
+import { MirrorError, redactUrl } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { formatModuleAddress, type ModuleAddress } from '../protocol/module-address.ts'
+import type { ModuleLocation } from '../protocol/module-location.ts'
+import { parseSha256, type Sha256 } from '../protocol/package-hash.ts'
+import type { Version } from '../protocol/version.ts'
+import type { BlobStore } from '../store/blob-store.ts'
+import { ConcurrencyLimit } from '../store/concurrency-limit.ts'
+import type { ModuleUpstream } from '../upstream/module-upstream.ts'
+import type { UpstreamRequest } from '../upstream/provider-upstream.ts'
+import { createDeadline } from './deadline.ts'
+import { packModule } from './module-archive.ts'
+import type { ModuleCatalogue } from './module-catalogue.ts'
+import type { ModuleLists } from './module-lists.ts'
+import type { ModuleRecord, ModuleState } from './module-record.ts'
+import type { MirrorObserver } from './observer.ts'
+import { notCached } from './origin-lists.ts'
+import type { ModuleUpstreamFor } from './upstreams.ts'
+
+/** How long the registry's documents for a module may take. */
+const DOCUMENTS_MS = 8_000
+/** A repository with a long history takes minutes; nothing takes longer than this. */
+const FILES_MS = 15 * 60_000
+/** Modules whose files are fetched at one time: each may run a git, or a thread that unpacks. */
+const MAX_AT_ONCE = 8
+const MAX_EARLIER_STATES = 5
+
+/** One version of a module. */
+export interface ModuleId {
+  readonly address: ModuleAddress
+  readonly version: Version
+}
+
+/** What `ModuleFetches` is made of. */
+export interface ModuleFetchesParts {
+  readonly catalogue: ModuleCatalogue
+  readonly lists: ModuleLists
+  readonly blobs: BlobStore
+  readonly upstreamFor: ModuleUpstreamFor
+  readonly shutdown: AbortSignal
+  readonly observer: MirrorObserver
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** The pull-through of modules: location, files, one archive, record. The blob comes first, the record last. */
+export class ModuleFetches {
+  readonly #parts: ModuleFetchesParts
+  readonly #limit = new ConcurrencyLimit(MAX_AT_ONCE)
+
+  constructor(parts: ModuleFetchesParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Fetches a version that is not held, or whose archive was lost: then it must come out as it was.
+   * @throws MirrorError as `Modules.locate`
+   */
+  async first(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
+    const { catalogue, lists } = this.#parts
+    const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
+    const location = await this.#locate(id, spelling, hops)
+    const earlier = await catalogue.find(id.address, id.version)
+    const state = await this.#limit.run(() => this.#fetch(id, location, { hops, earlier: earlier?.state }))
+    return await this.#keep(id, { spelling, state, earlier })
+  }
+
+  /**
+   * Asks whether the source of a held version names something else by now. A branch may: its new state is fetched. A tag
+   * must not: that is reported, and what is held stays.
+   * @throws MirrorError `UPSTREAM_*`, `MODULE_*`, `STORAGE_*`
+   */
+  async follow(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
+    const { revision, source: heldSource } = held.state
+    if (revision.kind === 'archive') return held
+    const location = await this.#locate(id, held.spelling, hops)
+    const signal = this.#signal(DOCUMENTS_MS)
+    const { source } = location
+    const now =
+      (await this.#upstream(id).currentCommit(location, { signal, hops })) ??
+      (source.kind === 'git' ? source.ref : undefined)
+    // A commit may be named by the first digits of its id.
+    if (now === undefined || revision.commit.startsWith(now)) return held
+    if (revision.moving) {
+      const state = await this.#limit.run(() => this.#fetch(id, location, { hops, earlier: undefined }))
+      return await this.#keep(id, { spelling: held.spelling, state, earlier: held })
+    }
+    this.#parts.observer.releaseChanged()
+    const facts = {
+      module: describeModule(id),
+      held: revision.commit,
+      offered: now,
+      heldSource,
+      source: describeSource(location),
+    }
+    this.#parts.log.error(facts, 'the tag of a module was moved at its origin; the commit that is held stays')
+    return held
+  }
+
+  async #locate(id: ModuleId, spelling: string, hops: readonly string[]): Promise<ModuleLocation> {
+    const request = { signal: this.#signal(DOCUMENTS_MS), hops }
+    return await this.#upstream(id).locate(id.address, spelling, request)
+  }
+
+  async #fetch(
+    id: ModuleId,
+    location: ModuleLocation,
+    { hops, earlier }: { hops: readonly string[]; earlier: ModuleState | undefined },
+  ): Promise<ModuleState> {
+    const { blobs, now, log, observer } = this.#parts
+    const request: UpstreamRequest = { signal: this.#signal(FILES_MS), hops }
+    observer.downloading(1)
+    try {
+      // First, so that a full disk leaves no work of others hanging.
+      await using incoming = await blobs.create()
+      await using tree = await this.#upstream(id).open(location, request)
+      if (tree.notes.length > 0)
+        log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
+      const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
+      if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
+      const { digest, size } = await incoming.commit()
+      return {
+        digest: asSha256(digest),
+        size,
+        tarDigest: asSha256(tarDigest),
+        unpackedBytes,
+        files: tree.files.size,
+        source: describeSource(location),
+        revision: tree.revision,
+        subfolder: servedSubfolder(location),
+        cachedAt: new Date(now()).toISOString(),
+      }
+    } finally {
+      observer.downloading(-1)
+    }
+  }
+
+  async #keep(
+    { address, version }: ModuleId,
+    { spelling, state, earlier }: { spelling: string; state: ModuleState; earlier: ModuleRecord | undefined },
+  ): Promise<ModuleRecord> {
+    const before = earlier === undefined ? [] : [earlier.state, ...earlier.earlier]
+    const record: ModuleRecord = {
+      format: 1,
+      address: formatModuleAddress(address),
+      version,
+      spelling,
+      state,
+      earlier: before.filter(({ digest }) => digest !== state.digest).slice(0, MAX_EARLIER_STATES),
+    }
+    await this.#parts.catalogue.save(address, record)
+    return record
+  }
+
+  #upstream(id: ModuleId): ModuleUpstream {
+    const upstream = this.#parts.upstreamFor(id.address.hostname)
+    if (upstream === undefined) throw notCached(describeModule(id))
+    return upstream
+  }
+
+  #signal(ms: number): AbortSignal {
+    return AbortSignal.any([this.#parts.shutdown, createDeadline(ms).signal])
+  }
+}
+
+/** `registry.terraform.io/hashicorp/consul/aws 0.11.0`, for people and as a key. */
+export function describeModule({ address, version }: ModuleId): string {
+  return `${formatModuleAddress(address)} ${version}`
+}
+
+/** First copy wins, also after its bytes were lost; only a branch may bring others. */
+function assertUnchanged(
+  id: ModuleId,
+  held: ModuleState,
+  offered: Pick<ModuleState, 'revision'> & { tarDigest: string },
+): void {
+  if (held.tarDigest === offered.tarDigest || (held.revision.kind === 'commit' && held.revision.moving)) return
+  const address = formatModuleAddress(id.address)
+  const [was, is] = [held.revision, offered.revision].map((revision) =>
+    revision.kind === 'commit' ? revision.commit : revision.digest,
+  )
+  const message = `${address} ${id.version} is not what it was: it came from ${was}, and its origin now offers ${is}; refused`
+  throw new MirrorError('RELEASE_CHANGED', message, {
+    address,
+    version: id.version,
+    filename: held.source,
+    held: held.tarDigest,
+    offered: offered.tarDigest,
+  })
+}
+
+/** The source for records and logs: what may be secret in it is left out. */
+function describeSource({ source }: ModuleLocation): string {
+  const ref = source.kind === 'git' && source.ref !== undefined ? ` at ${source.ref}` : ''
+  return `${source.kind === 'git' ? 'git::' : ''}${redactUrl(source.url)}${ref}`
+}
+
+/** The one top folder that `*` stands for is taken off when the archive is made. */
+function servedSubfolder({ source }: ModuleLocation): string {
+  return source.subfolder.replace(/^\*(?:\/|$)/, '')
+}
+
+function asSha256(digest: string): Sha256 {
+  const parsed = parseSha256(digest)
+  if (parsed === undefined) throw new Error(`not a digest: ${digest}`)
+  return parsed
+}

@@ -1,0 +1,193 @@
+import { LRUCache } from 'lru-cache'
+import { isMirrorError, MirrorError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { formatModuleAddress, type ModuleAddress } from '../protocol/module-address.ts'
+import type { Sha256 } from '../protocol/package-hash.ts'
+import type { Version } from '../protocol/version.ts'
+import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
+import type { Answer, Call } from './call.ts'
+import { settledWithin } from './deadline.ts'
+import type { ModuleCatalogue } from './module-catalogue.ts'
+import { describeModule, type ModuleFetches, type ModuleId } from './module-fetches.ts'
+import type { ModuleLists } from './module-lists.ts'
+import type { ModuleRecord, ModuleState } from './module-record.ts'
+import { notCached } from './origin-lists.ts'
+import { SingleFlight } from './single-flight.ts'
+import type { ModuleUpstreamFor } from './upstreams.ts'
+import { assertOriginAllowed, type View } from './view.ts'
+
+/** How long a failure is told to those who were told to come back, before the work is begun anew. */
+const FAILURE_MS = 10_000
+
+/** What `Modules` is made of. */
+export interface ModulesParts {
+  readonly catalogue: ModuleCatalogue
+  readonly lists: ModuleLists
+  readonly fetches: ModuleFetches
+  readonly blobs: BlobStore
+  readonly upstreamFor: ModuleUpstreamFor
+  /** For how long what a branch or tag names is used without asking. Milliseconds. */
+  readonly freshForMs: number
+  /** After a failed check of that, for how long nobody is asked. */
+  readonly backOffMs: number
+  /** With something held, a host has this long before the held is served stale. */
+  readonly graceMs: number
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** Modules as archives: from what is held, else fetched once for all who ask. */
+export class Modules {
+  readonly #parts: ModulesParts
+  readonly #fetches = new SingleFlight<ModuleRecord>()
+  readonly #checks = new SingleFlight<ModuleRecord>()
+  readonly #failures = new LRUCache<string, { at: number; error: unknown }>({ max: 1_000 })
+  /** Until when the source of a held module need not be asked whether it moved. */
+  readonly #checkedUntil = new LRUCache<string, number>({ max: 5_000 })
+
+  constructor(parts: ModulesParts) {
+    this.#parts = parts
+  }
+
+  /** The versions that a client may choose. @throws MirrorError as `ModuleLists.list` */
+  listVersions(view: View, address: ModuleAddress, call: Call): Promise<Answer<readonly Version[]>> {
+    return this.#parts.lists.list(view, address, call)
+  }
+
+  /**
+   * The archive of a module version: held when this returns. What takes longer than the caller can wait goes on.
+   * @throws MirrorError `MODULE_PENDING` then; `ORIGIN_NOT_ALLOWED`, `*_NOT_FOUND`, `NOT_CACHED`, `MODULE_*`,
+   *   `RELEASE_CHANGED`, `UPSTREAM_*`, `STORAGE_*`
+   */
+  async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const name = describeModule(id)
+    const held = await this.#findHeld(id)
+    if (held !== undefined) return await this.#current(id, held, call)
+    if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
+    const failure = this.#failures.get(name)
+    if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
+    const { done, joined } = this.#fetches.run(name, () => this.#fetch(id, call.hops))
+    if (!(await settledWithin(done, call.deadline.remainingMs()))) {
+      // They were told to come back, and then get to know what became of it.
+      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
+      throw pending(id)
+    }
+    return { value: (await done).state, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  /**
+   * Opens the archive that clients were told of, by its digest; the caller disposes of it. One that was lost is fetched
+   * anew, if it comes out the same.
+   * @throws MirrorError `VERSION_NOT_FOUND` for a digest that this version never had; as `locate`
+   */
+  async openArchive(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const record = await this.#parts.catalogue.find(id.address, id.version)
+    if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
+    const held = record && (await this.#parts.blobs.open(digest))
+    if (held !== undefined) return { value: held, outcome: 'hit' }
+    const answer = await this.locate(view, id, call)
+    const blob = answer.value.digest === digest ? await this.#parts.blobs.open(digest) : undefined
+    if (blob === undefined) throw unknownArchive(id)
+    return { ...answer, value: blob }
+  }
+
+  /**
+   * Size of such an archive, without opening it; undefined if it would have to be fetched.
+   * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `VERSION_NOT_FOUND`, `STORAGE_FAILED`
+   */
+  async describeArchive(
+    view: View,
+    id: ModuleId,
+    digest: Sha256,
+  ): Promise<Answer<{ digest: string; size: number | undefined }>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const record = await this.#parts.catalogue.find(id.address, id.version)
+    if (!record || !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
+    const stat = await this.#parts.blobs.stat(digest)
+    return { value: { digest, size: stat?.size }, outcome: stat === undefined ? 'miss' : 'hit' }
+  }
+
+  /** Waits until nothing is being fetched. */
+  async idle(): Promise<void> {
+    await Promise.all([this.#fetches.idle(), this.#checks.idle(), this.#parts.lists.idle()])
+  }
+
+  /** Undefined also if its archive was lost. */
+  async #findHeld({ address, version }: ModuleId): Promise<ModuleRecord | undefined> {
+    const record = await this.#parts.catalogue.find(address, version)
+    const stat = record && (await this.#parts.blobs.stat(record.state.digest))
+    return stat?.size === record?.state.size ? record : undefined
+  }
+
+  async #fetch(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
+    const { fetches, now, log } = this.#parts
+    const name = describeModule(id)
+    try {
+      const record = await fetches.first(id, hops)
+      this.#checkedUntil.set(name, now() + this.#parts.freshForMs)
+      return record
+    } catch (error) {
+      log.warn({ module: name, err: error }, 'could not fetch a module')
+      throw error
+    }
+  }
+
+  /** What is held; a branch is followed first, as far as its host answers soon. A moved tag is only reported. */
+  async #current(id: ModuleId, held: ModuleRecord, call: Call): Promise<Answer<ModuleState>> {
+    const { graceMs, upstreamFor, now } = this.#parts
+    const { revision } = held.state
+    const fresh = now() < (this.#checkedUntil.get(describeModule(id)) ?? 0)
+    if (fresh || revision.kind === 'archive' || upstreamFor(id.address.hostname) === undefined) {
+      return { value: held.state, outcome: 'hit' }
+    }
+    const check = this.#checks.run(describeModule(id), () => this.#check(id, held, call.hops))
+    if (!revision.moving) return { value: held.state, outcome: 'hit' }
+    if (!(await settledWithin(check.done, Math.min(graceMs, call.deadline.remainingMs())))) {
+      return { value: held.state, outcome: 'stale' }
+    }
+    try {
+      const { state } = await check.done
+      return { value: state, outcome: state === held.state ? 'hit' : 'miss' }
+    } catch (error) {
+      if (!isMirrorError(error)) throw error
+      return { value: held.state, outcome: 'stale', reason: error }
+    }
+  }
+
+  async #check(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
+    const { fetches, freshForMs, backOffMs, now, log } = this.#parts
+    const name = describeModule(id)
+    try {
+      const record = await fetches.follow(id, held, hops)
+      this.#checkedUntil.set(name, now() + freshForMs)
+      return record
+    } catch (error) {
+      this.#checkedUntil.set(name, now() + Math.min(backOffMs, freshForMs))
+      log.warn({ module: name, err: error }, 'could not ask whether the source of a module has moved')
+      throw error
+    }
+  }
+}
+
+function statesOf(record: ModuleRecord): readonly ModuleState[] {
+  return [record.state, ...record.earlier]
+}
+
+/** A negative age is none: the clock was set back. */
+function isYoung(ageMs: number, limitMs: number): boolean {
+  return ageMs >= 0 && ageMs < limitMs
+}
+
+function pending({ address, version }: ModuleId): MirrorError<'MODULE_PENDING'> {
+  const name = formatModuleAddress(address)
+  const message = `${name} ${version} is being fetched; that takes longer than a client waits, so try again in some seconds`
+  return new MirrorError('MODULE_PENDING', message, { address: name, version })
+}
+
+function unknownArchive({ address, version }: ModuleId): MirrorError<'VERSION_NOT_FOUND'> {
+  const name = formatModuleAddress(address)
+  const message = `${name} ${version} has no such archive here; ask for its location again`
+  return new MirrorError('VERSION_NOT_FOUND', message, { address: name, version })
+}

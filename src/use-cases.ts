@@ -1,0 +1,110 @@
+import type { Config, OriginConfig } from './config/schema.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import { Archives } from './mirror/archives.ts'
+import { Catalogue } from './mirror/catalogue.ts'
+import { DownloadDocuments } from './mirror/download-documents.ts'
+import { DocumentCache, type Freshness } from './mirror/freshness.ts'
+import { Mirror } from './mirror/mirror.ts'
+import { ModuleCatalogue } from './mirror/module-catalogue.ts'
+import { ModuleFetches } from './mirror/module-fetches.ts'
+import { ModuleLists } from './mirror/module-lists.ts'
+import { Modules } from './mirror/modules.ts'
+import type { MirrorObserver } from './mirror/observer.ts'
+import { PackageHashes } from './mirror/package-hashes.ts'
+import { Releases } from './mirror/releases.ts'
+import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
+import { Versions } from './mirror/versions.ts'
+import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
+import type { Hostname } from './protocol/hostname.ts'
+import type { BlobStore } from './store/blob-store.ts'
+import type { DataFolder } from './store/disk/data-folder.ts'
+import { PackageHasher } from './verify/h1-worker.ts'
+import { findUnsafety } from './verify/package-safety.ts'
+
+/** What is held is served stale when the origin has not answered within this time (design, rule 2). */
+const GRACE_MS = 1_500
+/** After a failed refresh, what is held is served at once for this long. */
+const MAX_BACK_OFF_MS = 10_000
+/** One refresh with all its retries; less than the 8 s in which a request must be answered. */
+const REFRESH_MS = 7_500
+
+/** What the use cases work with; all of it belongs to the caller. */
+export interface UseCaseParts {
+  readonly config: Config
+  readonly folder: DataFolder
+  readonly blobs: BlobStore
+  readonly metrics: Metrics
+  /** Undefined: the mirror is sealed. */
+  readonly upstreams: OriginUpstreams | undefined
+  readonly shutdown: AbortSignal
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** Everything that the product does, apart from how it is asked. */
+export interface UseCases {
+  readonly mirror: Mirror
+  readonly modules: Modules
+  /** Waits until nothing is on its way from any origin. */
+  close(): Promise<void>
+}
+
+/** Composes the use cases: providers in `Mirror`, modules in `Modules`. */
+export function createUseCases(parts: UseCaseParts): UseCases {
+  const { metrics } = parts
+  const observer: MirrorObserver = {
+    judged: (verdict) => metrics.verdicts.inc({ verdict }),
+    releaseChanged: () => metrics.releaseChanges.inc(),
+    downloading: (change) => metrics.downloads.inc(change),
+  }
+  const freshness = freshnessOf(parts.config)
+  const mirror = createMirror(parts, observer, freshness)
+  const modules = createModules(parts, observer, freshness)
+  return {
+    mirror,
+    modules,
+    async close() {
+      await Promise.all([mirror.close(), modules.idle()])
+    },
+  }
+}
+
+function freshnessOf(config: Config): Freshness {
+  return {
+    freshForMs: config.freshness.versions,
+    notFoundForMs: config.freshness.notFound,
+    graceMs: GRACE_MS,
+    backOffMs: Math.min(MAX_BACK_OFF_MS, config.freshness.versions),
+    refreshForMs: REFRESH_MS,
+  }
+}
+
+function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Mirror {
+  const { config, folder, blobs, upstreams, shutdown, now, log } = parts
+  const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
+  const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
+    findOriginConfig(config.origins, hostname)?.verification ?? config.verification
+  const catalogue = new Catalogue(folder.records, log)
+  const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
+  const lists = new DocumentCache({ ...stored, freshness, now, log, shutdown })
+  const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
+  const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
+  const releases = new Releases({ ...common, versions, rulesFor, freshness })
+  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
+  const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
+  const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
+  return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+}
+
+function createModules(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Modules {
+  const { folder, blobs, upstreams, shutdown, now, log } = parts
+  const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
+  const catalogue = new ModuleCatalogue(folder.records, log)
+  const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
+  const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
+  const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
+  const common = { catalogue, lists, blobs, upstreamFor, now, log }
+  const fetches = new ModuleFetches({ ...common, shutdown, observer })
+  return new Modules({ ...common, fetches, ...freshness })
+}
