@@ -18,6 +18,11 @@ async function judge(bytes: Buffer): Promise<string | undefined> {
 }
 
 describe('a package that nobody signed', () => {
+  it('is not called unsafe because the disk fails', async () => {
+    await using folder = await openFolder()
+    await expect(findUnsafety(`${folder.path}/missing.zip`)).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
   it.each(unsafe)('is not safe with $name', async ({ bytes, unsafe }) => {
     expect(await judge(bytes)).toContain(unsafe)
   })
