@@ -1,5 +1,6 @@
 import { type Logger, pino, stdSerializers } from 'pino'
 import { isMirrorError } from './errors.ts'
+import { nameSources } from './source-stack.ts'
 
 /** What every part of Terramirror logs to: pino's interface. Passed explicitly, never a global. */
 export type Log = Logger
@@ -58,7 +59,7 @@ function serializeError(error: unknown): unknown {
 /** With its stack, but without the properties that a library hung on it: those may be requests and headers. */
 function serializeBug(error: Error): unknown {
   const { type, message, stack } = stdSerializers.err(error)
-  return { type, message, stack, ...('code' in error ? { code: String(error.code) } : {}) }
+  return { type, message, stack: nameSources(stack), ...('code' in error ? { code: String(error.code) } : {}) }
 }
 
 /** `2026-12-01T10:00:00.000Z WARN  message key=value … [CODE] error (because: cause)` from one JSON line. */

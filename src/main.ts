@@ -7,6 +7,7 @@ import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
 import type { RunningServer } from './server.ts'
+import { nameSources } from './source-stack.ts'
 import { startNotice } from './start-notice.ts'
 
 /** Running downloads get this long when the process is told to stop. */
@@ -103,7 +104,7 @@ function report(error: unknown): void {
   const text = isMirrorError(error)
     ? error.message
     : error instanceof Error
-      ? (error.stack ?? error.message)
+      ? nameSources(error.stack ?? error.message)
       : String(error)
   const lines = isMirrorError(error) ? text.split('\n') : [text]
   process.stderr.write(lines.map((line) => `terramirror: ${line}\n`).join(''))

@@ -30,5 +30,4 @@ if (process.env.NODE_COMPILE_CACHE === undefined) {
   const folder = findCacheFolder()
   if (folder !== undefined) enableCompileCache(folder)
 }
-process.setSourceMapsEnabled(true)
 await import('./main.ts')

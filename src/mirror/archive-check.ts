@@ -2,7 +2,7 @@ import { MirrorError, redactUrl } from '../errors.ts'
 import type { BlobStore } from '../store/blob-store.ts'
 import type { ReleasePlatform } from './release-record.ts'
 
-/** Why the zip at `path` must not be unpacked; `verify/package-safety.ts` looks. Undefined if nothing is wrong. */
+/** Why the zip at `path` must not be unpacked, undefined if nothing is wrong; throws system errors of the disk. */
 export type FindUnsafety = (path: string) => Promise<string | undefined>
 
 /** @throws MirrorError `CHECKSUM_MISMATCH` unless the bytes that came are the published ones */
@@ -29,7 +29,9 @@ export async function assertSafe(
   if (authentication.rule === 'signed-checksums') return
   await using file = await blobs.localFile(digest)
   if (file === undefined) throw vanished(archive)
-  const reason = await findUnsafety(file.path)
+  const reason = await findUnsafety(file.path).catch((error: unknown) => {
+    throw new MirrorError('STORAGE_FAILED', `${archive} cannot be read from the store`, { operation: 'read' }, error)
+  })
   if (reason === undefined) return
   const upstreamUrl = redactUrl(archiveUrl)
   const message = `${archive}: the archive at ${upstreamUrl} is unsigned and not safe to unpack: ${reason}; refused`

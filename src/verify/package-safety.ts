@@ -17,7 +17,8 @@ const DIRECTORY = 0o040000
 /**
  * Why the zip at `path` must not reach a client on the word of a checksum alone: it is no zip, or unpacking it could
  * write outside its folder, make links, overwrite itself or fill a disk. Undefined if nothing speaks against it. Reads
- * the central directory only, as the clients do, whatever the size of the archive; never throws for a bad zip.
+ * the central directory only, as the clients do, whatever the size of the archive. Throws the system errors of a disk that
+ * cannot be read, and nothing for a bad zip.
  *
  * Signed archives are not asked: their publisher vouches for them, and clients check them again.
  */
@@ -33,6 +34,8 @@ export async function findUnsafety(path: string): Promise<string | undefined> {
       zip.close()
     }
   } catch (error) {
+    // The disk failed, which says nothing about the zip.
+    if (error instanceof Error && 'code' in error && /^E[A-Z0-9]+$/.test(String(error.code))) throw error
     return `it is not a readable zip: ${error instanceof Error ? error.message : String(error)}`.slice(0, 300)
   }
 }

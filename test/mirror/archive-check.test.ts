@@ -28,6 +28,14 @@ async function open({ archives }: TestParts, address: typeof widget): Promise<nu
   return blob.size
 }
 
+it('an unsigned archive that the disk does not give back is a storage error, and no fault of its publisher', async () => {
+  const upstream = new ScriptedUpstream()
+  await upstream.publish('1.0.0', { bytes: () => bytes })
+  const findUnsafety = () => Promise.reject(Object.assign(new Error('EIO: i/o error'), { code: 'EIO' }))
+  const parts = createParts({ upstreamFor: () => upstream, findUnsafety })
+  expect(await failureOf(open(parts, widget))).toMatchObject({ code: 'STORAGE_FAILED' })
+})
+
 describe('an unsafe archive', () => {
   it('that nobody signed is refused with the reason, is neither kept nor pinned', async () => {
     const { parts } = await publishBoth()

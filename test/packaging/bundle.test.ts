@@ -94,7 +94,7 @@ describe('the bundle', () => {
     const failed = run(process.execPath, [...args, '--set', `dataDir=${folder}/bug`], { env: PROCESS_ENV })
     await expect(failed).rejects.toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/TypeError: broken\n(.*\n)*.*\/src\/listener\.ts:\d+:\d+/),
+      stderr: expect.stringMatching(/TypeError: broken\n(.*\n)*.*\bsrc\/listener\.ts:\d+:\d+/),
     })
   })
 })
