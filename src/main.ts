@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { addClientConfig } from './cli/client-config.ts'
+import { addConfigOptions, type ConfigOptions, loadConfigFor } from './cli/config-options.ts'
 import { describeConfig } from './config/describe.ts'
-import { loadConfig } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
 import { createLog, type Log } from './log.ts'
@@ -20,38 +21,21 @@ const program = new Command('terramirror')
   .version(version)
   .exitOverride()
 
-program
-  .command('serve', { isDefault: true })
+addConfigOptions(program.command('serve', { isDefault: true }))
   .description('serve the mirror until it is told to stop')
-  .option('--config <file>', 'configuration file; default: config.yaml here, if there is one')
-  .option('--set <key=value>', 'set one key of the configuration, e.g. listen.port=9443', collect, [])
-  .action(async (options: ConfigOptions) => serve(await readConfig(options)))
+  .action(async (options: ConfigOptions) => serve(await loadConfigFor(options)))
 
-program
-  .command('healthcheck')
+addConfigOptions(program.command('healthcheck'))
   .description('ask the mirror that serves this configuration here whether it is well; exit code 1 if not')
-  .option('--config <file>', 'as for serve')
-  .option('--set <key=value>', 'as for serve', collect, [])
   .action(async (options: ConfigOptions) => {
     const { findHealthProblem } = await import('./health-check.ts')
-    const problem = await findHealthProblem(await readConfig(options))
+    const problem = await findHealthProblem(await loadConfigFor(options))
     if (problem === undefined) return
     process.stderr.write(`terramirror: ${problem}\n`)
     process.exitCode = 1
   })
 
-interface ConfigOptions {
-  readonly config?: string
-  readonly set: string[]
-}
-
-function readConfig({ config, set }: ConfigOptions): Promise<Config> {
-  return loadConfig({ ...(config === undefined ? {} : { file: config }), set, cwd: process.cwd(), env: process.env })
-}
-
-function collect(value: string, earlier: string[]): string[] {
-  return [...earlier, value]
-}
+addClientConfig(program)
 
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Config } from './config/schema.ts'
+import { formatClientConfiguration, formatShellSetup, networkMirrorUrl } from './protocol/client-configuration.ts'
 
 /** What the notice tells of a server. */
 export interface StartedServer {
@@ -10,10 +11,10 @@ export interface StartedServer {
 
 /** What `serve` prints once it serves: a client configuration that works as pasted into a shell on this machine. */
 export function startNotice(config: Config, server: StartedServer): string {
-  const baseUrl = new URL('providers/', server.url).href
+  const origins = Object.keys(config.origins)
   const lines = [
-    `Terramirror serves ${Object.keys(config.origins).join(', ')}${config.mode === 'sealed' ? ' (sealed: only what is held)' : ''}`,
-    `at ${baseUrl}`,
+    `Terramirror serves ${origins.join(', ')}${config.mode === 'sealed' ? ' (sealed: only what is held)' : ''}`,
+    `at ${networkMirrorUrl(server.url)}`,
     '',
   ]
   if (config.listen.tls === 'off' && config.publicUrl === undefined) {
@@ -27,14 +28,15 @@ export function startNotice(config: Config, server: StartedServer): string {
   lines.push(
     'To use it, paste this into a shell (OpenTofu reads the same file and variables):',
     '',
-    "cat > terramirror.tfrc <<'END'",
-    'provider_installation {',
-    '  network_mirror {',
-    `    url = "${baseUrl}"`,
-    '  }',
-    '}',
-    'END',
-    'export TF_CLI_CONFIG_FILE="$PWD/terramirror.tfrc"',
+    ...formatShellSetup(
+      formatClientConfiguration({
+        client: 'terraform',
+        door: 'mirror',
+        direct: false,
+        baseUrl: server.url,
+        origins,
+      }),
+    ),
   )
   if (server.caBundleFile !== undefined) lines.push(`export SSL_CERT_FILE=${quote(server.caBundleFile)}`)
   lines.push('terraform init', '')
