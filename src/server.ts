@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto'
 import type { Config, OriginConfig } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Lifecycle } from './http/health-routes.ts'
+import { Manual } from './http/manual.ts'
 import { createPublicApp } from './http/public-app.ts'
 import { createRequestListener } from './http/request-listener.ts'
 import { type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { Archives } from './mirror/archives.ts'
+import { CacheSize } from './mirror/cache-size.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness } from './mirror/freshness.ts'
@@ -25,11 +27,15 @@ import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
+import { createPage } from './ui/page.ts'
+import type { ServedOrigin } from './ui/served-section.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import type { ProviderUpstream } from './upstream/provider-upstream.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
 import { findUnsafety } from './verify/package-safety.ts'
 
+/** The documentation, which lies beside `src` and beside `dist`. */
+const MANUAL = new URL('../docs/', import.meta.url)
 /** What is held is served stale when the origin has not answered within this time (design, rule 2). */
 const GRACE_MS = 1_500
 /** After a failed refresh, what is held is served at once for this long. */
@@ -74,10 +80,11 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
+  const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
   const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
     now: parts.now ?? Date.now,
-    onSizeChange: (bytes) => metrics.cacheBytes.inc(bytes),
+    onSizeChange: (bytes) => cacheSize.add(bytes),
     onDamaged: (digest) => {
       metrics.damagedBlobs.inc()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
@@ -91,15 +98,6 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   let lifecycle: Lifecycle = 'starting'
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
-  const app = createPublicApp({
-    mirror,
-    view,
-    instanceId,
-    lifecycle: () => lifecycle,
-    registry: metrics.registry,
-    publicUrl: config.publicUrl,
-    defaultOrigin: config.defaultOrigin,
-  })
   const identity = await openTlsIdentity({
     tls: config.listen.tls,
     stateDir: config.stateDir,
@@ -108,6 +106,27 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     log,
   })
   if (identity !== undefined) opened.use(identity)
+  const authorityPem = (): string | undefined => identity?.authorityPem?.()
+  const manual = await Manual.open(MANUAL)
+  const app = createPublicApp({
+    mirror,
+    view,
+    instanceId,
+    lifecycle: () => lifecycle,
+    registry: metrics.registry,
+    publicUrl: config.publicUrl,
+    defaultOrigin: config.defaultOrigin,
+    authorityPem,
+    manual,
+    renderPage: createPage({
+      version: parts.version,
+      mode: config.mode,
+      origins: servedOrigins(config),
+      usage: () => ({ packages: mirror.packageCount, bytes: cacheSize.bytes }),
+      authorityPem,
+      manual: manual.pages,
+    }),
+  })
   const listener = await openListener({
     ...config.listen,
     identity,
@@ -120,7 +139,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
-  void measureCache(blobs, { metrics, log, signal: shutdown.signal })
+  void measureCache({ blobs, cacheSize, mirror, log, signal: shutdown.signal })
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -208,19 +227,28 @@ function createMirror(
   return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
 }
 
-/** Adds up what is stored, off every request's path; what comes later adds itself. */
-async function measureCache(
-  blobs: BlobStore,
-  { metrics, log, signal }: { metrics: Metrics; log: Log; signal: AbortSignal },
-): Promise<void> {
+/** Adds up and counts what is stored, off every request's path; what comes later adds itself. */
+async function measureCache(parts: {
+  blobs: BlobStore
+  cacheSize: CacheSize
+  mirror: Mirror
+  log: Log
+  signal: AbortSignal
+}): Promise<void> {
+  const { blobs, cacheSize, mirror, log, signal } = parts
   try {
-    for await (const { size } of blobs.list()) {
-      if (signal.aborted) return
-      metrics.cacheBytes.inc(size)
-    }
+    await cacheSize.measure(blobs, signal)
+    await mirror.countPackages(signal)
   } catch (error) {
     log.warn({ err: error }, 'could not measure the cache')
   }
+}
+
+function servedOrigins(config: Config): ServedOrigin[] {
+  return Object.entries(config.origins).map(([host, { verification }]) => ({
+    host,
+    signatures: verification.signatures,
+  }))
 }
 
 async function closeAll(parts: {

@@ -40,6 +40,7 @@ export class AutomaticCertificate implements AsyncDisposable {
   readonly #options: AutomaticCertificateOptions
   readonly #listeners: (() => void)[] = []
   #current: KeyPair = { certificate: '', key: '' }
+  #authorityPem = ''
   #toldMachineName = false
   #timer: NodeJS.Timeout | undefined
   #check: Promise<void> | undefined
@@ -65,6 +66,11 @@ export class AutomaticCertificate implements AsyncDisposable {
   /** For `https.createServer` and `setSecureContext`. */
   secureContext(): tls.SecureContextOptions {
     return { cert: this.#current.certificate, key: this.#current.key, minVersion: 'TLSv1.2' }
+  }
+
+  /** The certificate of the authority, for clients to trust. */
+  authorityPem(): string {
+    return this.#authorityPem
   }
 
   /** Calls back after each renewal. */
@@ -93,6 +99,7 @@ export class AutomaticCertificate implements AsyncDisposable {
     const authority = await this.#ensureAuthority(now)
     const pair = await this.#ensureServerCertificate(authority, now)
     await this.#options.folder.write(BUNDLE, createBundle(authority.certificatePem), 0o644)
+    this.#authorityPem = authority.certificatePem
     if (pair.certificate === this.#current.certificate) return
     this.#current = pair
     for (const listener of this.#listeners) listener()
