@@ -83,15 +83,17 @@ ${CLIENTS.map(
 }
 
 function jobScript(client: ClientName, baseUrl: URL, ownAuthority: boolean): string {
-  const configuration = clientConfiguration({ client, door: 'mirror', direct: false, baseUrl, origins: [] })
+  const whole = clientConfiguration({ client, door: 'mirror', direct: false, baseUrl, origins: [] })
+  // Its remarks are for files that stay.
+  const configuration = whole.replaceAll(/^ *#.*\n/gm, '')
   const trust = [
-    '# ca.pem: from the next section, kept in the repository or the image',
+    '# ca.pem is the certificate from “Trust its certificate” above.',
     'cat /etc/ssl/certs/ca-certificates.crt ca.pem > ca-bundle.pem',
     'export SSL_CERT_FILE="$PWD/ca-bundle.pem"',
   ]
   const lines = [
     `cat > terramirror.tfrc <<'END'`,
-    `${configuration.trimEnd()}`,
+    configuration.trimEnd(),
     'END',
     'export TF_CLI_CONFIG_FILE="$PWD/terramirror.tfrc"',
     ...(ownAuthority ? trust : []),

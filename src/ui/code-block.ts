@@ -14,6 +14,11 @@ export type Markup = ReturnType<typeof html>
 export function codeBlock({ caption, code }: CodeBlock): Markup {
   return html`<figure class="code">
 <figcaption><span>${caption}</span><button type="button" hidden aria-label="Copy: ${caption}">Copy</button></figcaption>
-<pre tabindex="0" role="group" aria-label="${caption}"><code>${code}</code></pre>
+<pre><code>${code.split(/(?<=\n)/).map(line)}</code></pre>
 </figure>`
+}
+
+/** Comments step back. */
+function line(text: string): Markup | string {
+  return /^\s*#/.test(text) ? html`<i>${text}</i>` : text
 }

@@ -16,7 +16,7 @@ const TEXT = {
   mirror: {
     title: 'Terramirror',
     lines: ['Held already? Served at once.', 'Else: fetched once, for all.'],
-    check: ['Verified here:', 'publisher’s signature, SHA-256'],
+    check: ['Verified here:', 'signature and SHA-256'],
   },
   origin: { title: 'Origin registries', lines: ['asked only for', 'what is not held'] },
 }
@@ -38,7 +38,7 @@ function wide(): Markup {
     arrow('M324 130H200', 'verified bytes', [262, 152], 'safe'),
     arrow('M636 85H760', 'if not held', [698, 74]),
     arrow('M760 130H636', 'bytes', [698, 152]),
-    check(356, 142, 248),
+    check(372, 138, 216),
   ])
 }
 
@@ -51,7 +51,7 @@ function narrow(): Markup {
     arrow('M190 160V108', 'verified bytes', [252, 139], 'safe'),
     arrow('M130 352V392', 'if not held', [84, 377]),
     arrow('M190 392V352', 'bytes', [226, 377]),
-    check(36, 286, 248),
+    check(52, 282, 216),
   ])
 }
 

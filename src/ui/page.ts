@@ -48,8 +48,11 @@ const CONTENT_SECURITY_POLICY = [
   `frame-ancestors 'none'`,
 ].join('; ')
 
-const ICON =
-  'data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 32 32%22%3E%3Cpath fill=%22%230b6b4f%22 d=%22M16 2l12 4v9c0 8-5 12-12 15C9 27 4 23 4 15V6z%22/%3E%3Cpath fill=%22none%22 stroke=%22%23fff%22 stroke-width=%223%22 d=%22M10 16l4 5 8-10%22/%3E%3C/svg%3E'
+const SHIELD = 'M16 2l12 4v9c0 8-5 12-12 15C9 27 4 23 4 15V6z'
+const TICK = 'M10 16l4 5 8-10'
+const ICON = `data:image/svg+xml,${encodeURIComponent(
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path fill="#0b6b4f" d="${SHIELD}"/><path fill="none" stroke="#fff" stroke-width="3" d="${TICK}"/></svg>`,
+)}`
 
 /** Makes the page for people. Everything that comes from outside is escaped. */
 export function createPage(subject: PageSubject): (request: PageRequest) => Page {
@@ -72,7 +75,7 @@ function renderPage(subject: PageSubject, { baseUrl, wrongDoor }: PageRequest): 
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header>
-<p class="brand">Terramirror</p>
+<p class="brand"><svg viewBox="0 0 32 32" aria-hidden="true"><path d="${SHIELD}"/><path d="${TICK}"/></svg>Terramirror</p>
 ${stateLine(subject.mode, subject.usage())}
 </header>
 <main id="main">
@@ -95,7 +98,7 @@ ${footer(subject, baseUrl)}
 function introduction(baseUrl: URL): Markup {
   return html`<div class="intro">
 <h1>A verifying mirror for Terraform and OpenTofu</h1>
-<p class="lead">It stands at <code>${baseUrl.host}</code>, between your client and the registries that you install from. What you ask for it fetches once, verifies, keeps and hands out, also while a registry is slow or down.</p>
+<p class="lead">It stands at <code>${baseUrl.host}</code>, between your client and the registries that you install from. What is asked for it fetches once, verifies, keeps, and hands out again, also while a registry is slow or down.</p>
 ${flowPicture()}
 </div>`
 }
@@ -124,10 +127,8 @@ function footer({ version, manual }: PageSubject, baseUrl: URL): Markup {
     html`<li><a href="${new URL(path, baseUrl).href}">${label}</a></li>`
   return html`<footer>
 <nav aria-label="Documentation and state">
-<h2>Documentation</h2>
-<ul>${manual.map(({ name, title }) => link(`docs/${name}`, title))}</ul>
-<h2>State</h2>
-<ul>${link('healthz', 'Health')}${link('readyz', 'Readiness')}${link('metrics', 'Metrics')}</ul>
+${manual.length === 0 ? '' : html`<div><h2>Documentation</h2><ul>${manual.map(({ name, title }) => link(`docs/${name}`, title))}</ul></div>`}
+<div><h2>State</h2><ul>${link('healthz', 'Health')}${link('readyz', 'Readiness')}${link('metrics', 'Metrics')}</ul></div>
 </nav>
 <p>Terramirror ${version}. Free software under the Apache License 2.0.</p>
 </footer>`

@@ -18,7 +18,7 @@ export function servedSection(origins: readonly ServedOrigin[]): Markup {
   return html`<section aria-labelledby="served">
 <h2 id="served">Served registries</h2>
 <div class="content">
-<p>Providers and modules whose source address belongs to one of these hosts. All others are “not found” here.</p>
+<p>Source addresses that belong to one of these hosts are served; all others are “not found” here.</p>
 <ul class="origins">${origins.map(
     ({ host, signatures }) => html`<li><code>${host}</code> <span>${RULES[signatures]}</span></li>`,
   )}</ul>

@@ -7,7 +7,9 @@ html{-webkit-text-size-adjust:100%;scroll-behavior:smooth}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.6 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 header,main,footer{max-width:68rem;margin:0 auto;padding:0 clamp(1rem,4vw,2.5rem)}
 header{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:.25rem 2rem;padding-top:1.5rem;padding-bottom:1.25rem}
-.brand{margin:0;font-weight:650;letter-spacing:-.01em}
+.brand{display:flex;align-items:center;gap:.6rem;margin:0;font-weight:650;letter-spacing:-.01em}
+.brand svg{width:1.35rem;height:1.35rem;fill:var(--accent)}
+.brand path+path{fill:none;stroke:var(--paper);stroke-width:3}
 .state{display:flex;flex-wrap:wrap;gap:0 1.25rem;margin:0;color:var(--soft);font-size:.875rem;font-variant-numeric:tabular-nums}
 .mode{color:var(--accent);font-weight:600}
 .mode::before{content:"";display:inline-block;width:.5em;height:.5em;margin-right:.5em;border-radius:50%;background:currentColor}
@@ -41,7 +43,7 @@ section{border-top:1px solid var(--line);padding:2.5rem 0 1.75rem}
 .choice{border:0;margin:0;padding:0;min-width:0}
 .choice legend{padding:0;margin-bottom:.4rem;font-size:.875rem;color:var(--soft)}
 .options{display:flex;flex-wrap:wrap;gap:.25rem;padding:.25rem;border:1px solid var(--line);border-radius:10px;background:var(--code)}
-.options label{position:relative;display:block;cursor:pointer}
+.options label{position:relative;flex:1 1 auto;text-align:center;cursor:pointer}
 .options input{position:absolute;inset:0;width:100%;height:100%;margin:0;opacity:0;cursor:pointer}
 .options span{display:block;padding:.35rem .8rem;border-radius:7px;font-size:.9375rem;color:var(--soft)}
 .options label:hover span{color:var(--ink)}
@@ -50,9 +52,9 @@ section{border-top:1px solid var(--line);padding:2.5rem 0 1.75rem}
 .about{color:var(--soft)}
 .code{margin:0 0 1.25rem;border:1px solid var(--line);border-radius:10px;background:var(--code);overflow:hidden}
 .code figcaption{display:flex;justify-content:space-between;align-items:center;gap:1rem;min-height:2.75rem;padding:.25rem .5rem .25rem 1rem;border-bottom:1px solid var(--line);font-size:.875rem;color:var(--soft)}
-.code pre{margin:0;padding:1rem;overflow-x:auto;font-size:.875rem;line-height:1.65;tab-size:2}
-.code pre:focus-visible{outline-offset:-2px;border-radius:0 0 9px 9px}
-.code pre code{font-size:1em;overflow-wrap:normal}
+.code pre{margin:0;padding:1rem;white-space:pre-wrap;font-size:.875rem;line-height:1.65}
+.code pre code{font-size:1em}
+.code i{font-style:normal;color:var(--soft)}
 button{flex:none;min-width:5.2rem;min-height:2.25rem;padding:.3rem .8rem;border:1px solid var(--line);border-radius:7px;background:var(--raised);color:var(--ink);font:inherit;font-size:.875rem;cursor:pointer;transition:border-color .15s,color .15s}
 button:hover{border-color:var(--accent);color:var(--accent)}
 button[hidden]{display:none}
@@ -66,15 +68,16 @@ button[hidden]{display:none}
 .notice{margin-top:1rem;padding:1rem 1.25rem;border:1px solid var(--warn);border-radius:10px;background:var(--warn-soft)}
 .notice p{margin:0}
 .notice strong{color:var(--warn)}
-footer{border-top:1px solid var(--line);padding-top:2rem;padding-bottom:3rem;color:var(--soft);font-size:.9375rem}
+footer{padding-bottom:3rem;color:var(--soft);font-size:.9375rem}
+footer nav{display:grid;gap:1.25rem 3rem;border-top:1px solid var(--line);padding:2rem 0 1.5rem}
 footer h2{font-size:.875rem;color:var(--soft);font-weight:600;letter-spacing:0}
-footer ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;list-style:none;margin:.4rem 0 1.25rem;padding:0}
+footer ul{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;list-style:none;margin:.4rem 0 0;padding:0}
 footer p{margin:0}
 .skip{position:absolute;left:1rem;top:-4rem;padding:.5rem 1rem;background:var(--raised);border-radius:8px;z-index:1}
 .skip:focus{top:.5rem}
 .unseen{position:absolute;width:1px;height:1px;margin:-1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 @media (min-width:44rem){.flow .narrow{display:none}.flow .wide{display:block}}
-@media (min-width:60rem){section{display:grid;grid-template-columns:13rem minmax(0,1fr);gap:0 3rem}.content{margin-top:0}}
+@media (min-width:60rem){footer nav{grid-template-columns:1fr auto}section{display:grid;grid-template-columns:13rem minmax(0,1fr);gap:0 3rem}.content{margin-top:0}}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}*{transition:none!important}}
 @media print{button,.skip,.choices{display:none}}
 `
