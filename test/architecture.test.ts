@@ -21,6 +21,7 @@ const TARGETS = {
   'store/memory': 'store/memory/memory-blob-store.ts',
   mirror: 'mirror/mirror.ts',
   http: 'http/links.ts',
+  ui: 'ui/page.ts',
   config: 'config/schema.ts',
   tls: 'tls/tls-identity.ts',
   errors: 'errors.ts',
@@ -48,6 +49,7 @@ const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
   'store/disk': ['errors', 'log', ...STORE],
   mirror: ['protocol', 'verify', 'policy', 'upstream interface', 'blob interface', 'store', 'errors', 'log'],
   http: ['mirror', 'protocol', 'blob interface', 'errors', 'log', 'metrics'],
+  ui: ['mirror', 'protocol', 'errors'],
   config: ['protocol', 'errors'],
   tls: ['errors', 'log'],
 }
@@ -90,7 +92,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(tempDir, { recursive: true, force: true }))
 
-describe('imports point one way: protocol <- verify, policy, upstream <- mirror <- http <- server <- main', () => {
+describe('imports point one way: protocol <- verify, policy, upstream <- mirror <- http, ui <- server <- main', () => {
   it.each(pairs.filter(({ allowed }) => allowed))('$folder may import $target', ({ folder, target }) => {
     expect(refused).not.toContain(probePath(folder, target))
   })

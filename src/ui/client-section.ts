@@ -57,13 +57,13 @@ export function clientSection(baseUrl: URL, origins: readonly string[]): Markup 
     }),
   )
   return html`<section aria-labelledby="configure">
-<h2 id="configure">Configure your client</h2>
+<h2 id="configure">Set up your client</h2>
 <div class="content">
 <p>Put this into the client’s own configuration, not into your <code>.tf</code> files. Source addresses stay as they are.</p>
 <div class="choices">${choiceButtons(CLIENT_CHOICE)}${choiceButtons(FORM_CHOICE)}</div>
 ${FORMS.map(({ value, about }) => html`<p class="about" data-form="${value}">${about}</p>`)}
 ${blocks}
-<p class="note">On Windows the file is <code data-client="terraform">%APPDATA%\\terraform.rc</code><code data-client="tofu">%APPDATA%\\tofu.rc</code>. The slash at the end of each URL matters.</p>
+<p class="note">The slash at the end of each URL matters: without it clients leave out the last word of the path.</p>
 </div>
 </section>`
 }

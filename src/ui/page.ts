@@ -81,7 +81,7 @@ ${stateLine(subject.mode, subject.usage())}
 <main id="main">
 ${wrongDoor === undefined ? '' : wrongDoorNotice(wrongDoor)}
 ${baseUrl.protocol === 'https:' ? '' : plainHttpNotice()}
-${introduction(baseUrl)}
+${introduction(subject.mode, baseUrl)}
 ${clientSection(baseUrl, hosts)}
 ${authorityPem === undefined ? foreignAuthority(baseUrl) : trustSection(baseUrl, authorityPem)}
 ${jobSection(baseUrl, { ownAuthority: authorityPem !== undefined })}
@@ -95,17 +95,22 @@ ${footer(subject, baseUrl)}
 `
 }
 
-function introduction(baseUrl: URL): Markup {
+function introduction(mode: Mode, baseUrl: URL): Markup {
+  const place = html`It stands at <code>${baseUrl.host}</code>, between your client and the registries that you install from.`
   return html`<div class="intro">
 <h1>A verifying mirror for Terraform and OpenTofu</h1>
-<p class="lead">It stands at <code>${baseUrl.host}</code>, between your client and the registries that you install from. What is asked for it fetches once, verifies, keeps, and hands out again, also while a registry is slow or down.</p>
-${flowPicture()}
+${
+  mode === 'sealed'
+    ? html`<p class="lead">${place} It is sealed: what it holds was verified when it came, and is handed out without asking any registry.</p>`
+    : html`<p class="lead">${place} What is asked for it fetches once, verifies, keeps, and hands out again, also while a registry is slow or down.</p>
+${flowPicture()}`
+}
 </div>`
 }
 
 function wrongDoorNotice({ kind, baseUrl }: NonNullable<PageRequest['wrongDoor']>): Markup {
   const what = kind === 'base-url' ? 'This path is for clients, not for browsers.' : 'Nothing is served at this path.'
-  return html`<div class="notice" role="alert"><p><strong>${what}</strong> Terraform and OpenTofu are given the base URL <code>${baseUrl}</code>, with the slash at its end. How to is below.</p></div>`
+  return html`<div class="notice" role="alert"><p><strong>${what}</strong> Terraform and OpenTofu are given the base URL <code>${baseUrl}</code>, with the slash at its end; the configurations below have it.</p></div>`
 }
 
 function plainHttpNotice(): Markup {

@@ -6,7 +6,7 @@ export const STYLE = `
 html{-webkit-text-size-adjust:100%;scroll-behavior:smooth}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.6 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 header,main,footer{max-width:68rem;margin:0 auto;padding:0 clamp(1rem,4vw,2.5rem)}
-header{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:.25rem 2rem;padding-top:1.5rem;padding-bottom:1.25rem}
+header{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem 2rem;padding-top:1.5rem;padding-bottom:1.25rem}
 .brand{display:flex;align-items:center;gap:.6rem;margin:0;font-weight:650;letter-spacing:-.01em}
 .brand svg{width:1.35rem;height:1.35rem;fill:var(--accent)}
 .brand path+path{fill:none;stroke:var(--paper);stroke-width:3}
@@ -76,6 +76,7 @@ footer p{margin:0}
 .skip{position:absolute;left:1rem;top:-4rem;padding:.5rem 1rem;background:var(--raised);border-radius:8px;z-index:1}
 .skip:focus{top:.5rem}
 .unseen{position:absolute;width:1px;height:1px;margin:-1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+@media (max-width:30rem){.code pre{padding:.85rem;font-size:.8125rem}}
 @media (min-width:44rem){.flow .narrow{display:none}.flow .wide{display:block}}
 @media (min-width:60rem){footer nav{grid-template-columns:1fr auto}section{display:grid;grid-template-columns:13rem minmax(0,1fr);gap:0 3rem}.content{margin-top:0}}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}*{transition:none!important}}
