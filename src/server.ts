@@ -3,6 +3,7 @@ import type { Config, OriginConfig } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Lifecycle } from './http/health-routes.ts'
 import { Manual } from './http/manual.ts'
+import type { PageParts } from './http/page-routes.ts'
 import { createPublicApp } from './http/public-app.ts'
 import { createRequestListener } from './http/request-listener.ts'
 import { type Listener, openListener } from './listener.ts'
@@ -26,9 +27,9 @@ import type { Hostname } from './protocol/hostname.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
-import { openTlsIdentity } from './tls/tls-identity.ts'
+import { openTlsIdentity, type TlsIdentity } from './tls/tls-identity.ts'
 import { createPage } from './ui/page.ts'
-import type { ServedOrigin } from './ui/served-section.ts'
+import type { CacheUsage } from './ui/state-line.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import type { ProviderUpstream } from './upstream/provider-upstream.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
@@ -106,26 +107,14 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     log,
   })
   if (identity !== undefined) opened.use(identity)
-  const authorityPem = (): string | undefined => identity?.authorityPem?.()
-  const manual = await Manual.open(MANUAL)
   const app = createPublicApp({
     mirror,
     view,
     instanceId,
     lifecycle: () => lifecycle,
     registry: metrics.registry,
-    publicUrl: config.publicUrl,
     defaultOrigin: config.defaultOrigin,
-    authorityPem,
-    manual,
-    renderPage: createPage({
-      version: parts.version,
-      mode: config.mode,
-      origins: servedOrigins(config),
-      usage: () => ({ packages: mirror.packageCount, bytes: cacheSize.bytes }),
-      authorityPem,
-      manual: manual.pages,
-    }),
+    ...(await createPageParts(parts, { mirror, cacheSize, identity })),
   })
   const listener = await openListener({
     ...config.listen,
@@ -244,11 +233,26 @@ async function measureCache(parts: {
   }
 }
 
-function servedOrigins(config: Config): ServedOrigin[] {
-  return Object.entries(config.origins).map(([host, { verification }]) => ({
-    host,
-    signatures: verification.signatures,
-  }))
+/** What people are shown; the folders `http` and `ui` meet here alone. */
+async function createPageParts(
+  { config, version }: ServerParts,
+  parts: { mirror: Mirror; cacheSize: CacheSize; identity: TlsIdentity | undefined },
+): Promise<PageParts> {
+  const { mirror, cacheSize, identity } = parts
+  const { mode, publicUrl } = config
+  const manual = await Manual.open(MANUAL)
+  const authorityPem = (): string | undefined => identity?.authorityPem?.()
+  const origins = Object.entries(config.origins).map(
+    ([
+      host,
+      {
+        verification: { signatures },
+      },
+    ]) => ({ host, signatures }),
+  )
+  const usage = (): CacheUsage => ({ packages: mirror.packageCount, bytes: cacheSize.bytes })
+  const renderPage = createPage({ version, mode, origins, usage, authorityPem, manual: manual.pages })
+  return { renderPage, manual, authorityPem, publicUrl }
 }
 
 async function closeAll(parts: {

@@ -3,7 +3,7 @@ import type { Context } from 'hono'
 import type { HttpEnv } from './exchange.ts'
 
 /** A name or address as certificates and clients have it, and a port. Anything else a client may have made up. */
-const HOST = /^(?=.{1,255}$)(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[\da-f:.]+\])(?::\d{1,5})?$/i
+const HOST = /^(?=.{1,255}$)(?:[a-z\d](?:[\w.-]*[a-z\d])?|\[[\da-f:.]+\])(?::\d{1,5})?$/i
 
 /**
  * The address under which clients reach this mirror; ends with `/`. What the operator configured, else what this
