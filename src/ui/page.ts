@@ -110,7 +110,9 @@ ${flowPicture()}`
 
 function wrongDoorNotice({ kind, baseUrl }: NonNullable<PageRequest['wrongDoor']>): Markup {
   const what = kind === 'base-url' ? 'This path is for clients, not for browsers.' : 'Nothing is served at this path.'
-  return html`<div class="notice" role="alert"><p><strong>${what}</strong> Terraform and OpenTofu are given the base URL <code>${baseUrl}</code>, with the slash at its end; the configurations below have it.</p></div>`
+  // The base URLs of the registry door name an origin (`REGISTRY` stands for it).
+  const whose = baseUrl.includes('/REGISTRY/') ? ', where REGISTRY is the host of the source addresses' : ''
+  return html`<div class="notice" role="alert"><p><strong>${what}</strong> Terraform and OpenTofu are given the base URL <code>${baseUrl}</code>, with the slash at its end${whose}; the configurations below have it.</p></div>`
 }
 
 function plainHttpNotice(): Markup {

@@ -57,7 +57,7 @@ const SYSTEMS: readonly System[] = [
       },
       {
         caption: 'An image that cannot be rebuilt: mount one file',
-        code: 'docker run -v "$PWD/ca-bundle.pem:/etc/terramirror-ca.pem:ro" -e SSL_CERT_FILE=/etc/terramirror-ca.pem …\n',
+        code: 'docker run -v "$PWD/ca-bundle.pem:/etc/terramirror-ca.pem:ro" -e SSL_CERT_FILE=/etc/terramirror-ca.pem "$IMAGE"\n',
       },
     ],
     note: 'ca-bundle.pem is made as under “Linux”, or taken from the folder state/tls of the mirror.',

@@ -125,7 +125,7 @@ async function askStrange(chaos: Chaos): Promise<void> {
 }
 
 async function askHealth(chaos: Chaos): Promise<void> {
-  await chaos.expectStatus(chaos.random.pick(['/healthz', '/readyz', '/metrics']), [200])
+  await chaos.expectStatus(chaos.random.pick(['/healthz', '/readyz', '/metrics', '/']), [200])
 }
 
 function chooseRange({ random }: Chaos): string {

@@ -114,9 +114,10 @@ describe('a path at which nothing is', () => {
   })
 
   test('what speaks the registry protocol is led to its base URL', async () => {
-    expect(await page('/v1/providers/acme/widget/versions')).toContain(
-      `<code>${mirror.url}v1/providers/REGISTRY/</code>`,
-    )
+    const html = await page('/v1/providers/acme/widget/versions')
+    expect(html).toContain(`<code>${mirror.url}v1/providers/REGISTRY/</code>`)
+    expect(html).toContain('where REGISTRY is the host of the source addresses')
+    expect(await page('/providers/')).not.toContain('REGISTRY')
   })
 
   test('refusals of what is served stay JSON for browsers too', async () => {
