@@ -7,8 +7,11 @@ import { createRequestListener } from './http/request-listener.ts'
 import { type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
+import { CacheSize } from './mirror/cache-size.ts'
+import type { Mirror } from './mirror/mirror.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
+import { createPageParts } from './page-parts.ts'
 import { createOriginAllowList } from './policy/origin-allow-list.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
@@ -54,10 +57,11 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
+  const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
   const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
     now: parts.now ?? Date.now,
-    onSizeChange: (bytes) => metrics.cacheBytes.inc(bytes),
+    onSizeChange: (bytes) => cacheSize.add(bytes),
     onDamaged: (digest) => {
       metrics.damagedBlobs.inc()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
@@ -80,16 +84,6 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   let lifecycle: Lifecycle = 'starting'
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
-  const app = createPublicApp({
-    ...useCases,
-    view,
-    instanceId,
-    delivery: config.archives.delivery,
-    lifecycle: () => lifecycle,
-    registry: metrics.registry,
-    publicUrl: config.publicUrl,
-    defaultOrigin: config.defaultOrigin,
-  })
   const identity = await openTlsIdentity({
     tls: config.listen.tls,
     stateDir: config.stateDir,
@@ -98,6 +92,16 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     log,
   })
   if (identity !== undefined) opened.use(identity)
+  const app = createPublicApp({
+    ...useCases,
+    view,
+    instanceId,
+    delivery: config.archives.delivery,
+    lifecycle: () => lifecycle,
+    registry: metrics.registry,
+    defaultOrigin: config.defaultOrigin,
+    ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
+  })
   const listener = await openListener({
     ...config.listen,
     identity,
@@ -110,7 +114,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
-  void measureCache(blobs, { metrics, log, signal: shutdown.signal })
+  void measureCache({ blobs, cacheSize, mirror: useCases.mirror, log, signal: shutdown.signal })
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -159,16 +163,18 @@ function createUpstreams(
   return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
 }
 
-/** Adds up what is stored, off every request's path; what comes later adds itself. */
-async function measureCache(
-  blobs: BlobStore,
-  { metrics, log, signal }: { metrics: Metrics; log: Log; signal: AbortSignal },
-): Promise<void> {
+/** Adds up and counts what is stored, off every request's path; what comes later adds itself. */
+async function measureCache(parts: {
+  blobs: BlobStore
+  cacheSize: CacheSize
+  mirror: Mirror
+  log: Log
+  signal: AbortSignal
+}): Promise<void> {
+  const { blobs, cacheSize, mirror, log, signal } = parts
   try {
-    for await (const { size } of blobs.list()) {
-      if (signal.aborted) return
-      metrics.cacheBytes.inc(size)
-    }
+    await cacheSize.measure(blobs, signal)
+    await mirror.countPackages(signal)
   } catch (error) {
     log.warn({ err: error }, 'could not measure the cache')
   }

@@ -22,6 +22,8 @@ const TARGETS = {
   'store/memory': 'store/memory/memory-blob-store.ts',
   mirror: 'mirror/mirror.ts',
   http: 'http/links.ts',
+  ui: 'ui/page.ts',
+  cli: 'cli/client-config.ts',
   config: 'config/schema.ts',
   tls: 'tls/tls-identity.ts',
   errors: 'errors.ts',
@@ -30,6 +32,9 @@ const TARGETS = {
   listener: 'listener.ts',
   'start notice': 'start-notice.ts',
   'origin upstreams': 'origin-upstreams.ts',
+  'use cases': 'use-cases.ts',
+  'page parts': 'page-parts.ts',
+  'health check': 'health-check.ts',
   server: 'server.ts',
   main: 'main.ts',
 } as const
@@ -59,6 +64,8 @@ const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
     'log',
   ],
   http: ['mirror', 'protocol', 'blob interface', 'errors', 'log', 'metrics'],
+  ui: ['mirror', 'protocol', 'errors'],
+  cli: ['config', 'protocol', 'errors'],
   config: ['protocol', 'errors'],
   tls: ['errors', 'log'],
 }
@@ -101,7 +108,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(tempDir, { recursive: true, force: true }))
 
-describe('imports point one way: protocol <- verify, policy, upstream <- mirror <- http <- server <- main', () => {
+describe('imports point one way: protocol <- verify, policy, upstream <- mirror <- http, ui <- server <- main', () => {
   it.each(pairs.filter(({ allowed }) => allowed))('$folder may import $target', ({ folder, target }) => {
     expect(refused).not.toContain(probePath(folder, target))
   })

@@ -57,6 +57,9 @@ describe('a server', () => {
       code: 'ROUTE_NOT_FOUND',
       base_url: 'https://mirror.example.com/behind/providers/',
     })
+    const { text } = await ask(server.port, '/')
+    expect(text).toContain('url = &quot;https://mirror.example.com/behind/providers/&quot;')
+    expect(text).not.toContain(`127.0.0.1:${server.port}`)
   })
 
   it('says to who misses the base path how this very mirror is reached', async () => {

@@ -6,17 +6,19 @@ import type { Mirror } from '../mirror/mirror.ts'
 import type { Modules } from '../mirror/modules.ts'
 import type { View } from '../mirror/view.ts'
 import type { Hostname } from '../protocol/hostname.ts'
+import { baseUrlOf } from './base-url.ts'
 import { errorAnswer } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { createHealthRoutes, type Lifecycle } from './health-routes.ts'
 import { MODULE_REGISTRY_BASE, NETWORK_MIRROR_BASE, PROVIDER_REGISTRY_BASE } from './links.ts'
 import { createModuleRegistryRoutes } from './module-registry-routes.ts'
 import { createNetworkMirrorRoutes } from './network-mirror-routes.ts'
+import { createPageRoutes, isBrowser, type PageParts, sendPage } from './page-routes.ts'
 import { createProviderRegistryRoutes } from './provider-registry-routes.ts'
 import { createServiceDiscoveryRoutes } from './service-discovery-routes.ts'
 
 /** What the public app is made of. */
-export interface PublicAppParts {
+export interface PublicAppParts extends PageParts {
   readonly mirror: Mirror
   readonly modules: Modules
   readonly view: View
@@ -24,8 +26,6 @@ export interface PublicAppParts {
   readonly delivery: Delivery
   readonly lifecycle: () => Lifecycle
   readonly registry: Registry
-  /** As clients reach this mirror, if the operator told us; ends with `/`. */
-  readonly publicUrl: string | undefined
   /** Whose services the mirror's own host offers. */
   readonly defaultOrigin: Hostname
 }
@@ -38,25 +38,35 @@ export function createPublicApp(parts: PublicAppParts): Hono<HttpEnv> {
   app.route(MODULE_REGISTRY_BASE, createModuleRegistryRoutes(parts))
   app.route('/', createServiceDiscoveryRoutes(parts))
   app.route('/', createHealthRoutes(parts))
+  app.route('/', createPageRoutes(parts))
   app.notFound((context) => {
     exchangeOf(context.env.incoming).route = 'not found'
-    const base = parts.publicUrl ?? `https://${context.req.header('host') ?? 'HOST'}/`
+    const base = baseUrlOf(context, parts.publicUrl)
+    // Whatever this request came by: clients take a network mirror by https alone (client-contract A1).
+    base.protocol = 'https:'
     throw routeNotFound(context.req.path, base)
   })
   app.onError((error, context) => {
     const exchange = exchangeOf(context.env.incoming)
     exchange.error = error
+    if (error instanceof MirrorError && error.is('ROUTE_NOT_FOUND') && isBrowser(context)) {
+      const kind = BASE_URL.test(context.req.path) ? 'base-url' : 'nothing-here'
+      return sendPage(context, parts, { kind, baseUrl: error.fields.baseUrl })
+    }
     const { status, headers, body } = errorAnswer(error, exchange.id)
     return new Response(body, { status, headers })
   })
   return app
 }
 
+/** What is configured in clients, with and without what people forget. */
+const BASE_URL = /^\/(?:providers|v1\/(?:providers|modules)(?:\/[^/]+)?)\/?$/
+
 /** A `versions` or `download` that no registry route took: the base URL lacks the origin's host, or is the other one's. */
 const REGISTRY_QUESTION = /\/(?:versions|download\/[^/]+\/[^/]+)$/
 
 /** Names the base URL of the protocol that the client seems to speak. */
-function routeNotFound(path: string, base: string): MirrorError {
+function routeNotFound(path: string, base: URL): MirrorError {
   const speaksRegistry = REGISTRY_QUESTION.test(path)
   const registryBase = new URL(`${PROVIDER_REGISTRY_BASE.slice(1)}REGISTRY/`, base).href
   const baseUrl = speaksRegistry ? registryBase : new URL(NETWORK_MIRROR_BASE.slice(1), base).href

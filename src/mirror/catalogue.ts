@@ -5,6 +5,7 @@ import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import { compareVersions, parseVersion, type Version } from '../protocol/version.ts'
 import type { RecordKey, RecordStore } from '../store/record-store.ts'
+import { PackageCount } from './package-count.ts'
 import { ArchiveRecord, PinRecord, Release, TrustRecord } from './release-record.ts'
 
 /** All that is held of one version. */
@@ -30,9 +31,13 @@ export class Catalogue {
   readonly #installable = new LRUCache<string, Promise<Set<Version>>>({ max: 5_000 })
   readonly #trust = new LRUCache<string, Promise<TrustRecord | undefined>>({ max: 5_000 })
 
+  /** Of all archives that are held. */
+  readonly packageCount: PackageCount
+
   constructor(records: RecordStore, log: Log) {
     this.#records = records
     this.#log = log
+    this.packageCount = new PackageCount(records)
   }
 
   /** What is held of a version; nothing at all is a legal answer. @throws MirrorError `STORAGE_FAILED` */
@@ -74,7 +79,10 @@ export class Catalogue {
   /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
   async saveArchive(address: ProviderAddress, platform: Platform, archive: ArchiveRecord): Promise<void> {
     const name = formatPlatform(platform)
-    await this.#records.put([...versionKey(address, archive.version), 'archives', name], archive)
+    const key = [...versionKey(address, archive.version), 'archives', name]
+    const { archives } = await this.version(address, archive.version)
+    const write = (): Promise<void> => this.#records.put(key, archive)
+    await (archives.has(name) ? write() : this.packageCount.adding(key, write))
     await this.#update(address, archive.version, (held) => ({
       ...held,
       archives: new Map(held.archives).set(name, archive),

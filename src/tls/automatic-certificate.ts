@@ -43,6 +43,7 @@ export class AutomaticCertificate implements AsyncDisposable {
   readonly #options: AutomaticCertificateOptions
   readonly #listeners: (() => void)[] = []
   #current: KeyPair = { certificate: '', key: '' }
+  #authorityPem = ''
   #toldMachineName = false
   #timer: NodeJS.Timeout | undefined
   #firstCheck: NodeJS.Timeout | undefined
@@ -74,6 +75,11 @@ export class AutomaticCertificate implements AsyncDisposable {
     return { cert: this.#current.certificate, key: this.#current.key, minVersion: 'TLSv1.2' }
   }
 
+  /** The certificate of the authority, for clients to trust. */
+  authorityPem(): string {
+    return this.#authorityPem
+  }
+
   /** Calls back after each renewal. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener)
@@ -101,6 +107,7 @@ export class AutomaticCertificate implements AsyncDisposable {
     const now = this.#options.now()
     const authority = await this.#ensureAuthority(now)
     const pair = await this.#ensureServerCertificate(authority, now)
+    this.#authorityPem = authority.certificate.toString()
     if (pair.certificate !== this.#current.certificate) {
       this.#current = pair
       for (const listener of this.#listeners) listener()

@@ -41,7 +41,9 @@ export interface TlsIdentity extends AsyncDisposable {
   secureContext(): SecureContextOptions & { requestCert?: boolean; rejectUnauthorized?: boolean }
   /** Calls back after each change of the certificate. Connections that are open stay open. */
   onChange(listener: () => void): void
-  /** What clients must trust, where the certificate is our own. */
+  /** The certificate that clients must trust (PEM, and nothing else in it), where it is our own; current as above. */
+  authorityPem?(): string
+  /** The file with it. */
   readonly caFile?: string
   /** The same, with the public roots. */
   readonly caBundleFile?: string

@@ -113,7 +113,7 @@ const STRANGE: readonly [path: string, method: string, status: number][] = [
   ['/providers/registry.example.test/acme/widget/v1/linux_amd64/x.zip', 'GET', 404],
   ['/v1/providers/acme/widget/versions', 'GET', 404],
   ['/registry.example.test/acme/widget/index.json', 'GET', 404],
-  ['/', 'GET', 404],
+  ['/nothing', 'GET', 404],
   ['/providers/registry.example.test/acme/widget/index.json', 'POST', 405],
   ['/providers/registry.example.test/acme/widget/1.0.0.json', 'DELETE', 405],
 ]
@@ -125,7 +125,7 @@ async function askStrange(chaos: Chaos): Promise<void> {
 }
 
 async function askHealth(chaos: Chaos): Promise<void> {
-  await chaos.expectStatus(chaos.random.pick(['/healthz', '/readyz', '/metrics']), [200])
+  await chaos.expectStatus(chaos.random.pick(['/healthz', '/readyz', '/metrics', '/']), [200])
 }
 
 function chooseRange({ random }: Chaos): string {
