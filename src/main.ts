@@ -5,7 +5,7 @@ import { describeConfig } from './config/describe.ts'
 import { loadConfig } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
-import { createLog, type Log } from './log.ts'
+import { createLog, gatherLines, type Log } from './log.ts'
 import { type RunningServer, startServer } from './server.ts'
 import { startNotice } from './start-notice.ts'
 
@@ -40,7 +40,7 @@ function collect(value: string, earlier: string[]): string[] {
 
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {
-  const log = createLog(config.log, process.stderr)
+  const log = createLog(config.log, gatherLines(process.stderr))
   log.debug({ config: describeConfig(config) }, 'configuration')
   const stopping = Promise.withResolvers<number>()
   const server = await startServer({

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { Config, OriginConfig } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
+import { createFrontPath } from './http/front-path.ts'
 import type { Lifecycle } from './http/health-routes.ts'
+import { HotDocuments } from './http/hot-documents.ts'
 import { createPublicApp } from './http/public-app.ts'
+import { createAccount } from './http/request-account.ts'
 import { createRequestListener } from './http/request-listener.ts'
 import { type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
@@ -90,10 +93,13 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   let lifecycle: Lifecycle = 'starting'
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
+  const documents = new HotDocuments()
+  const account = createAccount({ log, metrics })
   const app = createPublicApp({
     mirror,
     view,
     instanceId,
+    documents,
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     publicUrl: config.publicUrl,
@@ -109,7 +115,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const listener = await openListener({
     ...config.listen,
     identity,
-    handle: createRequestListener(app, { log, metrics }),
+    handle: createRequestListener(app, { account, serveHot: createFrontPath({ documents, view, account }) }),
     onHandshakeFailure: limitRate((error: Error) =>
       log.info(
         { reason: 'code' in error ? error.code : error.message },
@@ -192,6 +198,7 @@ function createMirror(
     cache,
     prefix: 'versions',
     parse: parseStoredVersions,
+    onChange: (address) => catalogue.editions.end(address),
     freshness,
     now,
     log,

@@ -14,7 +14,7 @@ export interface Exchange {
   /** Template of the route, never the path itself. */
   route: string
   /** Parsed fields of the request, as they may be shown. */
-  fields: Record<string, string>
+  readonly fields: Record<string, string>
   /** Of the body of an archive, as they leave; other bodies are counted by their length. */
   sentBytes: number
   outcome?: CacheOutcome

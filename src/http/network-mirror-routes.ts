@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { MirrorError } from '../errors.ts'
-import type { Answer, Call } from '../mirror/call.ts'
+import type { Call } from '../mirror/call.ts'
 import { createDeadline } from '../mirror/deadline.ts'
 import type { Mirror } from '../mirror/mirror.ts'
 import type { View } from '../mirror/view.ts'
@@ -10,8 +10,10 @@ import { formatPlatform, type Platform, parsePlatform } from '../protocol/platfo
 import { formatProviderAddress, type ProviderAddress, parseProviderAddress } from '../protocol/provider-address.ts'
 import { assertVersion, type Version } from '../protocol/version.ts'
 import { headArchive, sendArchive } from './archive-response.ts'
+import { sendDocument } from './document-response.ts'
 import { isAbsence } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
+import type { HotDocuments } from './hot-documents.ts'
 import { archiveLink } from './links.ts'
 
 /** Clients give up after 10 s (client-contract A9); the rest is for the way there and back. */
@@ -21,14 +23,19 @@ const ANSWER_WITHIN_MS = 8_000
  * The provider network mirror protocol, below its base path: `index.json`, `VERSION.json` and the archives.
  * `instanceId` is this mirror's name in the hop header.
  */
-export function createNetworkMirrorRoutes(parts: { mirror: Mirror; view: View; instanceId: string }): Hono<HttpEnv> {
+export function createNetworkMirrorRoutes(parts: {
+  mirror: Mirror
+  view: View
+  instanceId: string
+  documents: HotDocuments
+}): Hono<HttpEnv> {
   const { mirror, view, instanceId } = parts
   const routes = new Hono<HttpEnv>()
 
   routes.get('/:hostname/:namespace/:type/index.json', async (context) => {
     exchangeOf(context.env.incoming).route = '/providers/:hostname/:namespace/:type/index.json'
     const answer = await mirror.listVersions(view, addressOf(context), callOf(context, instanceId))
-    return sendDocument(context, { ...answer, value: indexDocument(answer.value) })
+    return sendDocument(context, { ...answer, value: indexDocument(answer.value) }, parts)
   })
 
   routes.get('/:hostname/:namespace/:type/:document{.+\\.json}', async (context) => {
@@ -41,13 +48,13 @@ export function createNetworkMirrorRoutes(parts: { mirror: Mirror; view: View; i
         ...listed,
         url: archiveLink(address, version, listed.platform),
       }))
-      return sendDocument(context, { ...answer, value: versionDocument(packages) })
+      return sendDocument(context, { ...answer, value: versionDocument(packages) }, parts)
     } catch (error) {
       // A client with several sources asks all of them for the version that it chose, and takes a 404 here for fatal;
       // an empty document sends it on to the next source (client-contract A29).
       if (!isAbsence(error)) throw error
       exchangeOf(context.env.incoming).error = error
-      return sendDocument(context, { value: versionDocument([]), outcome: 'negative' })
+      return sendDocument(context, { value: versionDocument([]), outcome: 'negative' }, parts)
     }
   })
 
@@ -95,18 +102,4 @@ function callOf(context: Context<HttpEnv>, instanceId: string): Call {
     `mirrors ask each other in a circle: ${[...hops, instanceId].join(' -> ')}; correct the origins of one of them`,
     { hops },
   )
-}
-
-function sendDocument(context: Context<HttpEnv>, { value, outcome, reason }: Answer<unknown>): Response {
-  const exchange = exchangeOf(context.env.incoming)
-  exchange.outcome = outcome
-  if (reason !== undefined) exchange.error = reason
-  const body = JSON.stringify(value)
-  const length = Buffer.byteLength(body)
-  return context.body(body, 200, {
-    'Content-Type': 'application/json',
-    'Content-Length': String(length),
-    'Cache-Control': 'no-cache, no-transform',
-    'Terramirror-Cache': outcome,
-  })
 }

@@ -6,6 +6,7 @@ import type { View } from '../mirror/view.ts'
 import { errorAnswer } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { createHealthRoutes, type Lifecycle } from './health-routes.ts'
+import type { HotDocuments } from './hot-documents.ts'
 import { NETWORK_MIRROR_BASE } from './links.ts'
 import { createNetworkMirrorRoutes } from './network-mirror-routes.ts'
 
@@ -14,6 +15,7 @@ export interface PublicAppParts {
   readonly mirror: Mirror
   readonly view: View
   readonly instanceId: string
+  readonly documents: HotDocuments
   readonly lifecycle: () => Lifecycle
   readonly registry: Registry
   /** As clients reach this mirror, if the operator told us; ends with `/`. */

@@ -45,7 +45,7 @@ export class Versions {
     assertOriginAllowed(view, address.hostname)
     const held = await this.#catalogue.installableVersions(address)
     if (this.#upstreamFor(address.hostname) === undefined) {
-      if (held.length > 0) return { value: held, outcome: 'hit' }
+      if (held.length > 0) return { value: held, outcome: 'hit', isCurrent: whileSealed }
       const item = formatProviderAddress(address)
       throw new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
         item,
@@ -112,6 +112,11 @@ export class Versions {
     this.#forcedAt.set(name, now)
     return now
   }
+}
+
+/** Nobody is ever asked: only a change of what is held gives another answer. */
+function whileSealed(): true {
+  return true
 }
 
 function findVersion(list: ProviderVersions, version: Version): ListedVersion | undefined {
