@@ -1,4 +1,4 @@
-import { type Logger, pino, stdSerializers } from 'pino'
+import { type Logger, pino, stdSerializers, symbols } from 'pino'
 import { isMirrorError } from './errors.ts'
 
 /** What every part of Terramirror logs to: pino's interface. Passed explicitly, never a global. */
@@ -34,6 +34,11 @@ export function createLog({ level, format }: LogOptions, sink: LogSink): Log {
     },
     destination,
   )
+}
+
+/** Writes one line of JSON as it is, where `log` writes its own: for lines that are made without it, in its form. */
+export function writeLine(log: Log, line: string): void {
+  ;(log as unknown as Record<symbol, LogSink>)[symbols.streamSym]?.write(line)
 }
 
 /** How long a line may wait for the ones after it. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { isMirrorError } from '../errors.ts'
-import type { Log } from '../log.ts'
+import { type Log, writeLine } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
+import type { CacheOutcome } from '../mirror/call.ts'
 import type { Exchange } from './exchange.ts'
 
 /** How a request ended. */
@@ -13,19 +14,41 @@ export interface Ending {
   readonly complete: boolean
 }
 
-/** Accounts for one request that has ended. */
-export type Account = (exchange: Exchange, ending: Ending) => void
+/** An answer that is given again and again. */
+export interface RepeatedAnswer {
+  readonly route: string
+  readonly fields: Readonly<Record<string, string>>
+  readonly status: 200 | 304
+  readonly outcome: CacheOutcome
+  readonly bytes: number
+}
 
-/** One line in the log and one count in the metrics for every request. */
-export function createAccount({ log, metrics }: { log: Log; metrics: Metrics }): Account {
-  return (exchange, { incoming, status, complete }) => {
+/** Accounts for one GET that was answered at once. */
+export type Tally = (requestId: string, client: string | undefined) => void
+
+/** So many are counted before they are handed to the metrics, unless those are read before. */
+const MAX_UNCOUNTED = 1_000
+
+/** Accounts for every request: one line in the log and one count in the metrics. */
+export class RequestAccount {
+  readonly #log: Log
+  readonly #metrics: Metrics
+  /** Answers whose tallies the metrics have not got yet. */
+  readonly #uncounted = new Map<RepeatedAnswer, number>()
+
+  constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
+    this.#log = log
+    this.#metrics = metrics
+    metrics.beforeRead = () => this.#countRepeated()
+  }
+
+  /** A request has ended. */
+  end(exchange: Exchange, { incoming, status, complete }: Ending): void {
     const { id, client, route, fields, sentBytes, outcome, error } = exchange
     const seconds = (performance.now() - exchange.startedAt) / 1_000
-    metrics.requests.inc({ route, status: String(status), outcome: outcome ?? 'none' })
-    metrics.requestSeconds.observe({ route }, seconds)
-    metrics.sentBytes.inc({ route }, sentBytes)
-    const level = levelOf(status, error)
-    if (!log.isLevelEnabled(level)) return
+    this.#metrics.requests.inc({ route, status: String(status), outcome: outcome ?? 'none' })
+    this.#metrics.requestSeconds.observe({ route }, seconds)
+    this.#metrics.sentBytes.inc({ route }, sentBytes)
     const line = {
       requestId: id,
       client,
@@ -41,7 +64,37 @@ export function createAccount({ log, metrics }: { log: Log; metrics: Metrics }):
       ...(complete ? {} : { aborted: true }),
       ...(error === undefined ? {} : { err: error }),
     }
-    log[level](line, 'request')
+    this.#log[levelOf(status, error)](line, 'request')
+  }
+
+  /**
+   * Accounts for an answer that will be given many times, in the same words as `end` does, but for a tenth of the
+   * processor time: all that does not change is prepared here.
+   */
+  repeated(answer: RepeatedAnswer): Tally {
+    const { route, fields, status, outcome, bytes } = answer
+    const known = JSON.stringify({ method: 'GET', route, ...fields, status, outcome, bytes, ms: 0, msg: 'request' })
+    const logged = this.#log.isLevelEnabled('info')
+    return (requestId, client) => {
+      const count = (this.#uncounted.get(answer) ?? 0) + 1
+      this.#uncounted.set(answer, count)
+      if (count >= MAX_UNCOUNTED) this.#countRepeated()
+      if (!logged) return
+      const who = client === undefined ? '' : `"client":"${client}",`
+      writeLine(this.#log, `{"level":"info","time":"${isoTime()}","requestId":"${requestId}",${who}${known.slice(1)}\n`)
+    }
+  }
+
+  #countRepeated(): void {
+    const { requests, requestSeconds, sentBytes } = this.#metrics
+    for (const [{ route, status, outcome, bytes }, count] of this.#uncounted) {
+      requests.inc({ route, status: String(status), outcome }, count)
+      sentBytes.inc({ route }, bytes * count)
+      // They take microseconds: all of them belong to the first bucket.
+      const labels = { route }
+      for (let each = 0; each < count; each++) requestSeconds.observe(labels, 0)
+    }
+    this.#uncounted.clear()
   }
 }
 
@@ -49,4 +102,17 @@ export function createAccount({ log, metrics }: { log: Log; metrics: Metrics }):
 function levelOf(status: number, error: Error | undefined): 'info' | 'warn' | 'error' {
   if (error !== undefined && !isMirrorError(error)) return 'error'
   return status >= 400 || error !== undefined ? 'warn' : 'info'
+}
+
+let timeMs = 0
+let timeText = ''
+
+/** The time now, made once a millisecond. */
+function isoTime(): string {
+  const now = Date.now()
+  if (now !== timeMs) {
+    timeMs = now
+    timeText = new Date(now).toISOString()
+  }
+  return timeText
 }

@@ -2,11 +2,12 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { MirrorError } from '../errors.ts'
+import type { ConnectionFront } from './connection-front.ts'
 import { errorAnswer } from './error-response.ts'
 import { beginExchange, type Exchange, type HttpEnv } from './exchange.ts'
 import type { FrontPath } from './front-path.ts'
 import { findHostility } from './hostile-target.ts'
-import type { Account } from './request-account.ts'
+import type { RequestAccount } from './request-account.ts'
 
 /**
  * The listener of the public port: a plain Node request listener around the app. Answers what is hot by the front
@@ -14,7 +15,7 @@ import type { Account } from './request-account.ts'
  */
 export function createRequestListener(
   app: Hono<HttpEnv>,
-  { account, serveHot }: { account: Account; serveHot?: FrontPath },
+  { account, serveHot, front }: { account: RequestAccount; serveHot?: FrontPath; front?: ConnectionFront },
 ): RequestListener {
   const dispatch = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
@@ -24,6 +25,7 @@ export function createRequestListener(
     errorHandler: () => undefined,
   })
   return (incoming, outgoing) => {
+    front?.learn(incoming)
     if (serveHot?.(incoming, outgoing)) return
     const exchange = beginExchange(incoming, outgoing)
     outgoing.once('close', () => end(exchange, { incoming, outgoing, account }))
@@ -68,10 +70,10 @@ function refuse(exchange: Exchange, outgoing: ServerResponse, error: MirrorError
 /** Bodies of archives are counted as they leave; of all others, the length says what left. */
 function end(
   exchange: Exchange,
-  { incoming, outgoing, account }: { incoming: IncomingMessage; outgoing: ServerResponse; account: Account },
+  { incoming, outgoing, account }: { incoming: IncomingMessage; outgoing: ServerResponse; account: RequestAccount },
 ): void {
   const complete = outgoing.writableFinished
   const length = incoming.method === 'HEAD' ? 0 : Number(outgoing.getHeader('Content-Length') ?? 0)
   if (exchange.sentBytes === 0 && complete) exchange.sentBytes = length
-  account(exchange, { incoming, status: outgoing.headersSent ? outgoing.statusCode : 0, complete })
+  account.end(exchange, { incoming, status: outgoing.headersSent ? outgoing.statusCode : 0, complete })
 }

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { sendDocument } from '../../src/http/document-response.ts'
 import { exchangeOf, type HttpEnv } from '../../src/http/exchange.ts'
 import { createFrontPath } from '../../src/http/front-path.ts'
-import { HotDocuments } from '../../src/http/hot-documents.ts'
-import { createAccount } from '../../src/http/request-account.ts'
+import { HotDocuments, keyOf } from '../../src/http/hot-documents.ts'
+import { RequestAccount } from '../../src/http/request-account.ts'
 import { createRequestListener } from '../../src/http/request-listener.ts'
 import { Metrics } from '../../src/metrics.ts'
 import type { View } from '../../src/mirror/view.ts'
@@ -51,13 +51,13 @@ function createApp(): Hono<HttpEnv> {
 beforeEach(async () => {
   stack = new AsyncDisposableStack()
   metrics = new Metrics([])
-  documents = new HotDocuments()
   longWays = 0
   current = true
   const recording = recordingLog()
   lines = recording.lines
-  const account = createAccount({ log: recording.log, metrics })
-  const serveHot = createFrontPath({ documents, view, account })
+  const account = new RequestAccount({ log: recording.log, metrics })
+  documents = new HotDocuments(account)
+  const serveHot = createFrontPath(documents, view)
   const server = createServer(createRequestListener(createApp(), { account, serveHot }))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -145,8 +145,9 @@ describe('a document that is asked for again', () => {
   it('another view has documents of its own', async () => {
     await ask()
     const incoming = { headers: { host: `127.0.0.1:${port}` }, url: PATH } as IncomingMessage
-    expect(documents.find(view, incoming)).toBeDefined()
-    expect(documents.find({ ...view, id: 'other' }, incoming)).toBeUndefined()
+    const wish = { ifNoneMatch: undefined, gzip: false }
+    expect(documents.find(keyOf(view, incoming), wish)).toBeDefined()
+    expect(documents.find(keyOf({ ...view, id: 'other' }, incoming), wish)).toBeUndefined()
   })
 })
 

@@ -14,6 +14,7 @@ import {
   freshness,
   gadget,
   newCall,
+  settle,
   type TestParts,
   v1,
   widget,
@@ -180,6 +181,18 @@ describe('VERSION.json is not said to be current', () => {
     expect((await keep(parts, 'VERSION.json')).value).toEqual(kept.value)
   })
 
+  it('after a platform that was only inferred turned out to be missing, though no record changed', async () => {
+    const parts = createParts()
+    await parts.upstream.publish('1.0.0')
+    parts.upstream.platformFaults.set('darwin_arm64', outage())
+    await questions['VERSION.json'](parts)
+    const kept = await keep(parts, 'VERSION.json')
+    parts.upstream.platformFaults.set('darwin_arm64', 'absent')
+    await parts.releases.refresh(widget, v1, newCall())
+    expect(kept.isCurrent()).toBe(false)
+    expect((await questions['VERSION.json'](parts)).value).not.toEqual(kept.value)
+  })
+
   it('after the release grew', async () => {
     const parts = createParts()
     await parts.upstream.publish('1.0.0', { platforms: ['linux_amd64'] })
@@ -197,7 +210,7 @@ it('a list is not current after it was fetched anew, because somebody asked for 
   const kept = await keep(parts, 'index.json')
   await parts.upstream.publish('1.1.0')
   parts.clock.advance(1)
-  await parts.mirror.listPackages(everything, widget, assertVersion('1.1.0'), newCall())
+  await parts.versions.find(widget, assertVersion('1.1.0'), newCall())
   expect(kept.isCurrent()).toBe(false)
   expect((await questions['index.json'](parts)).value).toEqual(['1.0.0', '1.1.0'])
 })
@@ -212,6 +225,26 @@ it('a list is not current after the origin said that the provider is gone, thoug
 })
 
 describe('editions', () => {
+  it('one that is taken in the middle of a change is over after it', async () => {
+    const parts = await held()
+    const archive = (await parts.catalogue.version(widget, v1)).archives.get('linux_amd64')
+    if (archive === undefined) throw new Error('nothing is held')
+    const { catalogue, records } = createParts(parts)
+    const children = records.children.bind(records)
+    const gate = Promise.withResolvers<void>()
+    records.children = async (prefix) => {
+      if (prefix.at(-1) === 'versions') await gate.promise
+      return children(prefix)
+    }
+    const saving = catalogue.saveArchive(widget, parsePlatform('linux_amd64'), archive)
+    await settle()
+    // The record is written, but the list of what can be installed is still to be changed.
+    const last = catalogue.editions.of(widget)
+    gate.resolve()
+    await saving
+    expect(last.isCurrent).toBe(false)
+  })
+
   it('one that is forgotten for lack of room counts as ended', () => {
     const editions = new Editions()
     const first = editions.of(widget)
