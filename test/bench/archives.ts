@@ -3,7 +3,7 @@ import type { BenchMirror } from './bench-mirror.ts'
 import { download } from './load.ts'
 import { HOST } from './origin-files.ts'
 import { Rounds, spreadOf } from './rounds.ts'
-import { atLeast, below, quantity, type Row, type Section, times, told } from './row.ts'
+import { atLeast, quantity, type Row, type Section, times, told } from './row.ts'
 import { CLIENT_CPU, SERVER_CPU, type Service } from './service.ts'
 import type { Stage } from './stage.ts'
 
@@ -56,7 +56,7 @@ export async function measureArchives(stage: Stage): Promise<Section> {
       told(`${who}, processor time for a GB`, quantity(cpu.spread('mirror'), 's')),
       told(`${who}, processor time for a GB beside nginx`, times(cpu.ratio('mirror', 'nginx'))),
     )
-    if (clients === 32) rows.push(below(`${who}, most memory`, 120, 'MB', spreadOf(peaks)))
+    if (clients === 32) rows.push(told(`${who}, most memory`, quantity(spreadOf(peaks), 'MB')))
   }
   return { title: 'Archives', method: METHOD, rows }
 }
