@@ -86,9 +86,9 @@ export class ConnectionFront {
   }
 }
 
-/** Exactly one head, whole, and nothing after it. */
+/** Exactly one head, whole, nothing before or after it: then the first request that Node makes is made of it alone. */
 function isWholeRequest(text: string): boolean {
-  return text.length <= MAX_REQUEST_BYTES && text.indexOf(HEAD_END) === text.length - HEAD_END.length
+  return text.length <= MAX_REQUEST_BYTES && /^GET [^\r\n]+(\r\n[^\r\n]+)+\r\n\r\n$/.test(text)
 }
 
 let dateAtMs = 0

@@ -12,7 +12,7 @@ export const BIG = { provider: 'bench/big', version: '1.0.0', program: 'terrafor
 
 const PROGRAM_BYTES = 700_000_000
 const BLOCK_BYTES = 7_000_000
-const WORDS = 2_048
+const WORDS = 256
 /** Every so many words, as many random bytes as the last word had: it makes the whole pack as a real program does. */
 const RANDOM_EVERY = 24
 
@@ -42,10 +42,10 @@ function* programBytes(): Generator<Buffer> {
   for (let count = 0; count < PROGRAM_BYTES / BLOCK_BYTES; count++) yield block
 }
 
-/** Words of 8 to 23 bytes in any order, with noise in between. The same each time. */
+/** Words of 6 to 21 bytes in any order, with noise in between. The same each time. */
 function programBlock(): Buffer {
   const noise = expand('noise', BLOCK_BYTES)
-  const words = Array.from({ length: WORDS }, (_, each) => expand(`word ${each}`, 8 + (each % 16)))
+  const words = Array.from({ length: WORDS }, (_, each) => expand(`word ${each}`, 6 + (each % 16)))
   const block = Buffer.alloc(BLOCK_BYTES)
   for (let position = 0, count = 0; position < BLOCK_BYTES; count++) {
     const word = words[noise.readUInt16LE((2 * count) % (BLOCK_BYTES - 2)) % WORDS] ?? noise

@@ -199,6 +199,27 @@ describe('whatever is not known to the last byte is left to Node, and answered a
     expect(parsed).toBe(4)
   })
 
+  it.each(['\r\n\r\n', `\r\n${REQUEST}`, `${REQUEST.replaceAll('\r\n', '\n')}\r\n\r\n`])(
+    'bytes before a request never stand for it: %j',
+    async (bytes) => {
+      await teach()
+      for (let each = 0; each < 2; each++) {
+        const first = new Client()
+        first.socket.setNoDelay(true)
+        first.socket.write(bytes, 'latin1')
+        await sleep(20)
+        first.socket.write(REQUEST)
+        await expect.poll(() => first.text).toMatch(/^HTTP/)
+      }
+      const silent = new Client()
+      silent.socket.write(bytes.slice(0, 4), 'latin1')
+      await sleep(50)
+      expect(silent.text).toBe('')
+      const [answer = ''] = await new Client().ask(REQUEST, 1)
+      expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    },
+  )
+
   it.each([
     ['another header', `${HEADERS}X-Other: 1\r\n`],
     ['a wish to stay', `${HEADERS}Connection: Keep-Alive\r\n`],
