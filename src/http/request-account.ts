@@ -33,13 +33,15 @@ const MAX_UNCOUNTED = 1_000
 export class RequestAccount {
   readonly #log: Log
   readonly #metrics: Metrics
-  /** Answers whose tallies the metrics have not got yet. */
-  readonly #uncounted = new Map<RepeatedAnswer, number>()
+  /** Each hands to the metrics what it has counted. */
+  readonly #uncounted = new Set<() => void>()
 
   constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
     this.#log = log
     this.#metrics = metrics
-    metrics.beforeRead = () => this.#countRepeated()
+    metrics.beforeRead = () => {
+      for (const hand of this.#uncounted) hand()
+    }
   }
 
   /** A request has ended. */
@@ -75,26 +77,29 @@ export class RequestAccount {
     const { route, fields, status, outcome, bytes } = answer
     const known = JSON.stringify({ method: 'GET', route, ...fields, status, outcome, bytes, ms: 0, msg: 'request' })
     const logged = this.#log.isLevelEnabled('info')
+    let count = 0
+    const hand = (): void => {
+      this.#uncounted.delete(hand)
+      this.#count(answer, count)
+      count = 0
+    }
     return (requestId, client) => {
-      const count = (this.#uncounted.get(answer) ?? 0) + 1
-      this.#uncounted.set(answer, count)
-      if (count >= MAX_UNCOUNTED) this.#countRepeated()
+      count += 1
+      if (count === 1) this.#uncounted.add(hand)
+      else if (count === MAX_UNCOUNTED) hand()
       if (!logged) return
       const who = client === undefined ? '' : `"client":"${client}",`
       writeLine(this.#log, `{"level":"info","time":"${isoTime()}","requestId":"${requestId}",${who}${known.slice(1)}\n`)
     }
   }
 
-  #countRepeated(): void {
+  #count({ route, status, outcome, bytes }: RepeatedAnswer, times: number): void {
     const { requests, requestSeconds, sentBytes } = this.#metrics
-    for (const [{ route, status, outcome, bytes }, count] of this.#uncounted) {
-      requests.inc({ route, status: String(status), outcome }, count)
-      sentBytes.inc({ route }, bytes * count)
-      // They take microseconds: all of them belong to the first bucket.
-      const labels = { route }
-      for (let each = 0; each < count; each++) requestSeconds.observe(labels, 0)
-    }
-    this.#uncounted.clear()
+    requests.inc({ route, status: String(status), outcome }, times)
+    sentBytes.inc({ route }, bytes * times)
+    // They take microseconds: all of them belong to the first bucket.
+    const labels = { route }
+    for (let each = 0; each < times; each++) requestSeconds.observe(labels, 0)
   }
 }
 

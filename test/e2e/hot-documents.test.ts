@@ -84,7 +84,7 @@ describe('a document that was hot is answered anew', () => {
   test('with the h1, once an archive is held', async () => {
     expect(await hashes()).toHaveLength(1)
     await mirror.archive('acme/widget', '1.0.0', 'linux_amd64')
-    await expect.poll(hashes).toHaveLength(2)
+    await expect.poll(hashes, { timeout: 30_000 }).toHaveLength(2)
     await heat()
     expect(await hashes()).toHaveLength(2)
   })

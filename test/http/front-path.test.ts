@@ -102,7 +102,7 @@ describe('a document that is asked for again', () => {
 
   it('is accounted for in the same words, each request with an id of its own that the client has too', async () => {
     const replies = [await ask(), await ask(), await ask({ 'If-None-Match': '*' })]
-    await expect.poll(() => lines.length).toBe(3)
+    await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(3)
     const [long = {}, short = {}, unmodified] = lines
     expect(Object.keys(short)).toEqual(Object.keys(long))
     expect({ ...short, time: '', requestId: '', ms: 0 }).toEqual({ ...long, time: '', requestId: '', ms: 0 })
@@ -170,7 +170,8 @@ describe('a client that takes gzip', () => {
     const { headers, body } = await ask()
     await ask({ 'Accept-Encoding': encoding })
     const compressed = async (): Promise<Reply> => ask({ 'Accept-Encoding': encoding })
-    await expect.poll(async () => (await compressed()).headers['content-encoding']).toBe('gzip')
+    const encoded = async () => (await compressed()).headers['content-encoding']
+    await expect.poll(encoded, { timeout: 20_000 }).toBe('gzip')
     const reply = await compressed()
     expect(gunzipSync(reply.body).equals(body)).toBe(true)
     expect(reply.headers).toMatchObject({ etag: headers.etag, 'content-length': String(reply.body.length) })
