@@ -34,7 +34,7 @@ export function formatPlainSection({ title, rows }: Section): string {
 function formatSection({ title, method, rows }: Section): string {
   const lines = rows.map(({ what, target = '', measured, met }) => {
     const verdict = met === undefined ? '' : met ? 'yes' : '**no**'
-    return `| ${what} | ${target} | ${measured} | ${verdict} |`
+    return `| ${what.replaceAll('|', '\\|')} | ${target} | ${measured} | ${verdict} |`
   })
   return [`## ${title}`, '', method, '', '| | target | measured | met |', '|---|---|---|---|', ...lines, ''].join('\n')
 }
