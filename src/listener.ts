@@ -6,7 +6,8 @@ import type { TlsIdentity } from './tls/tls-identity.ts'
 
 /** A client that takes nothing for so long is gone. */
 const SOCKET_SILENCE_MS = 300_000
-const KEEP_ALIVE_MS = 65_000
+/** A connection on which no request comes is closed after this time. */
+export const KEEP_ALIVE_MS = 65_000
 
 /** Where to listen and as whom. */
 export interface ListenerOptions {
@@ -15,6 +16,8 @@ export interface ListenerOptions {
   /** Undefined: plain HTTP, for a TLS front. */
   readonly identity: TlsIdentity | undefined
   readonly handle: RequestListener
+  /** Takes every connection first; `handOver` gives it to the HTTP server. Default: that has it from the start. */
+  readonly accept?: (socket: Socket, handOver: () => void) => void
   /** A client broke off the TLS handshake, most often because it does not trust us, or spoke plain http. */
   readonly onHandshakeFailure: (error: Error) => void
 }
@@ -29,7 +32,7 @@ export interface Listener {
 
 /** Opens the port. The certificate follows its identity without dropping connections. @throws MirrorError `CONFIGURATION` */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
-  const { host, port, identity, handle, onHandshakeFailure } = options
+  const { host, port, identity, handle, accept, onHandshakeFailure } = options
   const http = { keepAliveTimeout: KEEP_ALIVE_MS, optimizeEmptyRequests: true }
   let server: Server | HttpsServer
   if (identity === undefined) server = createHttpServer(http, handle)
@@ -40,6 +43,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     server = secure
   }
   server.setTimeout(SOCKET_SILENCE_MS)
+  if (accept !== undefined) standBefore(server, identity === undefined ? 'connection' : 'secureConnection', accept)
   const connections = new Connections(server)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)))
@@ -50,6 +54,17 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     port: typeof address === 'object' && address !== null ? address.port : port,
     close: (graceMs) => closeServer(server, connections, graceMs),
   }
+}
+
+/** Node's HTTP server takes connections as a listener of this event; another takes its place and calls it. */
+function standBefore(server: Server, event: string, accept: NonNullable<ListenerOptions['accept']>): void {
+  const takers = server.listeners(event)
+  server.removeAllListeners(event)
+  server.on(event, (socket: Socket) => {
+    accept(socket, () => {
+      for (const take of takers) take.call(server, socket)
+    })
+  })
 }
 
 async function closeServer(server: Server, connections: Connections, graceMs: number): Promise<void> {

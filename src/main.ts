@@ -6,7 +6,7 @@ import { addConfigOptions, type ConfigOptions, loadConfigFor } from './cli/confi
 import { describeConfig } from './config/describe.ts'
 import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
-import { createLog, type Log } from './log.ts'
+import { createLog, gatherLines, type Log } from './log.ts'
 import type { RunningServer } from './server.ts'
 import { nameSources } from './source-stack.ts'
 import { startNotice } from './start-notice.ts'
@@ -39,7 +39,7 @@ addClientConfig(program)
 
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {
-  const log = createLog(config.log, process.stderr)
+  const log = createLog(config.log, gatherLines(process.stderr))
   const stopping = Promise.withResolvers<number>()
   // Before the start: process 1 of a container is deaf to signals that it has not asked for.
   listenForSignals(log, stopping)

@@ -4,12 +4,16 @@ const MAX_HOSTS = 100
 
 /** Every metric of Terramirror, declared once. Labels are bounded: never an address that a client can make up. */
 export class Metrics {
+  /** Called before the metrics are read: whoever counts in bulk counts then. */
+  beforeRead: () => void = () => undefined
   readonly registry = new Registry()
   readonly requests = new Counter({
     name: 'terramirror_requests_total',
     help: 'Requests answered, by route, HTTP status and cache outcome.',
     labelNames: ['route', 'status', 'outcome'] as const,
     registers: [this.registry],
+    // The first one that is read.
+    collect: () => this.beforeRead(),
   })
   readonly requestSeconds = new Histogram({
     name: 'terramirror_request_duration_seconds',

@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
+import { ConnectionFront } from './http/connection-front.ts'
+import { createFrontPath } from './http/front-path.ts'
 import type { Lifecycle } from './http/health-routes.ts'
+import { HotDocuments } from './http/hot-documents.ts'
 import { createPublicApp } from './http/public-app.ts'
+import { RequestAccount } from './http/request-account.ts'
 import { createRequestListener } from './http/request-listener.ts'
-import { type Listener, openListener } from './listener.ts'
+import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { CacheSize } from './mirror/cache-size.ts'
@@ -84,6 +88,9 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   let lifecycle: Lifecycle = 'starting'
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
+  const account = new RequestAccount({ log, metrics })
+  const documents = new HotDocuments(account)
+  const front = new ConnectionFront({ documents, view, idleMs: KEEP_ALIVE_MS })
   const identity = await openTlsIdentity({
     tls: config.listen.tls,
     stateDir: config.stateDir,
@@ -97,6 +104,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     view,
     instanceId,
     delivery: config.archives.delivery,
+    documents,
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     defaultOrigin: config.defaultOrigin,
@@ -105,7 +113,8 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const listener = await openListener({
     ...config.listen,
     identity,
-    handle: createRequestListener(app, { log, metrics }),
+    handle: createRequestListener(app, { account, serveHot: createFrontPath(documents, view), front }),
+    accept: (socket, handOver) => front.accept(socket, handOver),
     onHandshakeFailure: limitRate((error: Error) =>
       log.info(
         { reason: 'code' in error ? error.code : error.message },

@@ -4,7 +4,7 @@ import type { Metrics } from './metrics.ts'
 import { Archives } from './mirror/archives.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
-import { DocumentCache, type Freshness } from './mirror/freshness.ts'
+import { DocumentCache, type Freshness, type Subject } from './mirror/freshness.ts'
 import { Mirror } from './mirror/mirror.ts'
 import { ModuleCatalogue } from './mirror/module-catalogue.ts'
 import { ModuleFetches } from './mirror/module-fetches.ts'
@@ -87,7 +87,8 @@ function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: 
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
   const catalogue = new Catalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
-  const lists = new DocumentCache({ ...stored, freshness, now, log, shutdown })
+  const onChange = ({ name }: Subject): void => catalogue.editions.end(name)
+  const lists = new DocumentCache({ ...stored, onChange, freshness, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
   const releases = new Releases({ ...common, versions, rulesFor, freshness })

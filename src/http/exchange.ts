@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import type { MirrorError } from '../errors.ts'
 import type { CacheOutcome } from '../mirror/call.ts'
+import { nextRequestId } from './request-id.ts'
 
 /** What is known of one request while it is answered; it becomes one log line and one count. */
 export interface Exchange {
@@ -14,7 +14,7 @@ export interface Exchange {
   /** Template of the route, never the path itself. */
   route: string
   /** Parsed fields of the request, as they may be shown. */
-  fields: Record<string, string>
+  readonly fields: Record<string, string>
   /** Of the body of an archive, as they leave; other bodies are counted by their length. */
   sentBytes: number
   outcome?: CacheOutcome
@@ -32,7 +32,7 @@ const exchanges = new WeakMap<IncomingMessage, Exchange>()
 export function beginExchange(incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
   const startedAt = performance.now()
   const client = incoming.socket.remoteAddress
-  const exchange: Exchange = { id: randomUUID(), startedAt, client, route: 'unknown', fields: {}, sentBytes: 0 }
+  const exchange: Exchange = { id: nextRequestId(), startedAt, client, route: 'unknown', fields: {}, sentBytes: 0 }
   exchanges.set(incoming, exchange)
   outgoing.setHeader('X-Request-Id', exchange.id)
   return exchange

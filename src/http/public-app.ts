@@ -10,6 +10,7 @@ import { baseUrlOf } from './base-url.ts'
 import { errorAnswer } from './error-response.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 import { createHealthRoutes, type Lifecycle } from './health-routes.ts'
+import type { HotDocuments } from './hot-documents.ts'
 import { MODULE_REGISTRY_BASE, NETWORK_MIRROR_BASE, PROVIDER_REGISTRY_BASE } from './links.ts'
 import { createModuleRegistryRoutes } from './module-registry-routes.ts'
 import { createNetworkMirrorRoutes } from './network-mirror-routes.ts'
@@ -24,6 +25,7 @@ export interface PublicAppParts extends PageParts {
   readonly view: View
   readonly instanceId: string
   readonly delivery: Delivery
+  readonly documents: HotDocuments
   readonly lifecycle: () => Lifecycle
   readonly registry: Registry
   /** Whose services the mirror's own host offers. */

@@ -1,18 +1,22 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import { isMirrorError, MirrorError } from '../errors.ts'
-import type { Log } from '../log.ts'
-import type { Metrics } from '../metrics.ts'
+import { MirrorError } from '../errors.ts'
+import type { ConnectionFront } from './connection-front.ts'
 import { errorAnswer } from './error-response.ts'
 import { beginExchange, type Exchange, type HttpEnv } from './exchange.ts'
+import type { FrontPath } from './front-path.ts'
 import { findHostility } from './hostile-target.ts'
+import type { RequestAccount } from './request-account.ts'
 
 /**
- * The listener of the public port: a plain Node request listener around the app. Refuses hostile targets and foreign
- * methods before anything parses them, and accounts for every request in one log line and the metrics.
+ * The listener of the public port: a plain Node request listener around the app. Answers what is hot by the front
+ * path, refuses hostile targets and foreign methods before anything parses them, and accounts for every request.
  */
-export function createRequestListener(app: Hono<HttpEnv>, parts: { log: Log; metrics: Metrics }): RequestListener {
+export function createRequestListener(
+  app: Hono<HttpEnv>,
+  { account, serveHot, front }: { account: RequestAccount; serveHot?: FrontPath; front?: ConnectionFront },
+): RequestListener {
   const dispatch = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
     // HTTP/1.0 clients, such as the health checks of load balancers, send no Host; nothing here depends on it.
@@ -21,8 +25,10 @@ export function createRequestListener(app: Hono<HttpEnv>, parts: { log: Log; met
     errorHandler: () => undefined,
   })
   return (incoming, outgoing) => {
+    front?.learn(incoming)
+    if (serveHot?.(incoming, outgoing)) return
     const exchange = beginExchange(incoming, outgoing)
-    outgoing.once('close', () => account(exchange, { incoming, outgoing, ...parts }))
+    outgoing.once('close', () => end(exchange, { incoming, outgoing, account }))
     const refusal = findRefusal(incoming)
     if (refusal !== undefined) {
       refuse(exchange, outgoing, refusal)
@@ -61,40 +67,13 @@ function refuse(exchange: Exchange, outgoing: ServerResponse, error: MirrorError
   outgoing.end(outgoing.req.method === 'HEAD' ? undefined : body)
 }
 
-function account(
+/** Bodies of archives are counted as they leave; of all others, the length says what left. */
+function end(
   exchange: Exchange,
-  parts: { incoming: IncomingMessage; outgoing: ServerResponse; log: Log; metrics: Metrics },
+  { incoming, outgoing, account }: { incoming: IncomingMessage; outgoing: ServerResponse; account: RequestAccount },
 ): void {
-  const { incoming, outgoing, log, metrics } = parts
-  const { id, route, fields, outcome, error } = exchange
-  const seconds = (performance.now() - exchange.startedAt) / 1_000
-  const status = outgoing.headersSent ? outgoing.statusCode : 0
   const complete = outgoing.writableFinished
   const length = incoming.method === 'HEAD' ? 0 : Number(outgoing.getHeader('Content-Length') ?? 0)
-  const sentBytes = exchange.sentBytes === 0 && complete ? length : exchange.sentBytes
-  metrics.requests.inc({ route, status: String(status), outcome: outcome ?? 'none' })
-  metrics.requestSeconds.observe({ route }, seconds)
-  metrics.sentBytes.inc({ route }, sentBytes)
-  const line = {
-    requestId: id,
-    client: exchange.client,
-    method: incoming.method,
-    route,
-    // Who sends what nothing here serves must be found without its path: some put tokens there.
-    ...(route.startsWith('/') ? {} : { userAgent: incoming.headers['user-agent']?.slice(0, 120) }),
-    ...fields,
-    status,
-    ...(outcome === undefined ? {} : { outcome }),
-    bytes: sentBytes,
-    ms: Math.round(seconds * 1_000),
-    ...(complete ? {} : { aborted: true }),
-    ...(error === undefined ? {} : { err: error }),
-  }
-  log[levelOf(status, error)](line, 'request')
-}
-
-/** Bugs are errors, failures and refusals are warnings, the rest is information. */
-function levelOf(status: number, error: Error | undefined): 'info' | 'warn' | 'error' {
-  if (error !== undefined && !isMirrorError(error)) return 'error'
-  return status >= 400 || error !== undefined ? 'warn' : 'info'
+  if (exchange.sentBytes === 0 && complete) exchange.sentBytes = length
+  account.end(exchange, { incoming, status: outgoing.headersSent ? outgoing.statusCode : 0, complete })
 }

@@ -21,4 +21,9 @@ export interface Answer<T> {
   readonly outcome: CacheOutcome
   /** Why the answer is stale. */
   readonly reason?: MirrorError
+  /**
+   * True as long as the same question would get this same answer without the origin being asked and without anything
+   * being begun. Without it, that is not known. Keeps little in memory.
+   */
+  readonly isCurrent?: () => boolean
 }

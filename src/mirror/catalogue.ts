@@ -5,6 +5,7 @@ import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import { compareVersions, parseVersion, type Version } from '../protocol/version.ts'
 import type { RecordKey, RecordStore } from '../store/record-store.ts'
+import { Editions } from './editions.ts'
 import { PackageCount } from './package-count.ts'
 import { ArchiveRecord, PinRecord, Release, TrustRecord } from './release-record.ts'
 
@@ -25,6 +26,8 @@ const NOTHING: HeldVersion = { release: undefined, pin: undefined, archives: new
  * On disk: `providers/HOST/NAMESPACE/TYPE/{trust, versions/VERSION/{release, pin, archives/OS_ARCH}}`.
  */
 export class Catalogue {
+  /** Ended by every change of a record here; who else knows something of a provider that changes ends them too. */
+  readonly editions = new Editions()
   readonly #records: RecordStore
   readonly #log: Log
   readonly #versions = new LRUCache<string, Promise<HeldVersion>>({ max: 500 })
@@ -89,11 +92,13 @@ export class Catalogue {
     }))
     const installable = await this.#installableSet(address)
     installable.add(archive.version)
+    this.editions.end(formatProviderAddress(address))
   }
 
   async #update(address: ProviderAddress, version: Version, change: (held: HeldVersion) => HeldVersion): Promise<void> {
     // In one step: of two changes at a time, the second builds on the first.
     await keep(this.#versions, versionName(address, version), this.version(address, version).then(change))
+    this.editions.end(formatProviderAddress(address))
   }
 
   /** A signed release stands for the trust record, which was written before it and may have been damaged since. */

@@ -42,6 +42,8 @@ export interface DocumentCacheParts<T> {
   readonly prefix: string
   /** Reads back what `set` wrote; undefined for anything else. */
   readonly parse: (stored: unknown) => T | undefined
+  /** Called when another document, or another 404, is remembered for a subject. */
+  readonly onChange?: (subject: Subject) => void
   readonly freshness: Freshness
   readonly now: () => number
   readonly log: Log
@@ -77,7 +79,9 @@ export class DocumentCache<T> {
       const age = now() - held.at
       if ('absent' in held.found) {
         if (age < freshness.notFoundForMs) throw held.found.absent
-      } else if (age < freshness.freshForMs) return { value: held.found.value, outcome: 'hit' }
+      } else if (age < freshness.freshForMs) {
+        return { value: held.found.value, outcome: 'hit', isCurrent: whileYoung(held.at, freshness.freshForMs, now) }
+      }
     }
     const old = held !== undefined && 'value' in held.found ? held.found.value : undefined
     const failure = this.#failures.get(key)
@@ -85,7 +89,7 @@ export class DocumentCache<T> {
       return { value: old, outcome: 'stale', reason: failure.error }
     }
 
-    const refresh = this.#refreshes.run(key, () => this.#refresh(key, fetch))
+    const refresh = this.#refreshes.run(key, () => this.#refresh(key, subject, fetch))
     if (old !== undefined && !(await settledWithin(refresh.done, freshness.graceMs))) {
       return { value: old, outcome: 'stale', reason: slowOrigin(what) }
     }
@@ -104,18 +108,20 @@ export class DocumentCache<T> {
     return this.#refreshes.idle()
   }
 
-  async #refresh(key: string, fetch: Fetch<T>): Promise<Entry<T>> {
+  async #refresh(key: string, subject: Subject, fetch: Fetch<T>): Promise<Entry<T>> {
     const { freshness, shutdown, log, now } = this.#parts
     const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown])
     try {
       const entry: Entry<T> = { at: now(), found: { value: await fetch(signal) } }
       await this.#remember(key, entry)
+      this.#parts.onChange?.(subject)
       this.#failures.delete(key)
       return entry
     } catch (error) {
       if (isNotFound(error)) {
         const entry: Entry<T> = { at: now(), found: { absent: error } }
         await this.#remember(key, entry)
+        this.#parts.onChange?.(subject)
         return entry
       }
       if (isMirrorError(error)) this.#failures.set(key, { at: now(), error })
@@ -146,6 +152,11 @@ export class DocumentCache<T> {
     const absent = 'absent' in stored ? reviveError(stored.absent) : undefined
     return isNotFound(absent) ? { at, found: { absent } } : undefined
   }
+}
+
+/** True until something from the time `at` is as old as `limitMs`. Top-level, so that it keeps nothing but numbers. */
+export function whileYoung(at: number, limitMs: number, now: () => number): () => boolean {
+  return () => isYoung(now() - at, limitMs)
 }
 
 /** A negative age is none: the clock was set back. */

@@ -8,6 +8,7 @@ import type { ArchiveFacts, Archives, PackageId } from './archives.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { DownloadDocuments, DownloadFacts } from './download-documents.ts'
+import type { Edition } from './editions.ts'
 import type { PackageHashes } from './package-hashes.ts'
 import type { ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
@@ -42,8 +43,9 @@ export class Mirror {
   }
 
   /** The versions that a client may choose. @throws MirrorError as `Versions.list` */
-  listVersions(view: View, address: ProviderAddress, call: Call): Promise<Answer<readonly Version[]>> {
-    return this.#parts.versions.list(view, address, call)
+  async listVersions(view: View, address: ProviderAddress, call: Call): Promise<Answer<readonly Version[]>> {
+    const edition = this.#parts.catalogue.editions.of(formatProviderAddress(address))
+    return within(edition, await this.#parts.versions.list(view, address, call))
   }
 
   /** The same with protocols, platforms and warnings. @throws MirrorError as `Versions.describe` */
@@ -77,22 +79,30 @@ export class Mirror {
     call: Call,
   ): Promise<Answer<readonly ListedPackage[]>> {
     assertOriginAllowed(view, address.hostname)
+    const edition = this.#parts.catalogue.editions.of(formatProviderAddress(address))
     const answer = await this.#parts.releases.get(address, version, call)
     const { release, inferred, unanswered } = answer.value
     if (unanswered !== undefined) throw unanswered
     const { archives } = await this.#parts.catalogue.version(address, version)
     const sealed = this.#parts.upstreamFor(address.hostname) === undefined
     const packages: ListedPackage[] = []
+    let settled = true
     for (const [name, evidence] of Object.entries(release.platforms)) {
       const held = archives.has(name)
       if (sealed && !held) continue
-      const label = `${formatProviderAddress(address)} ${version} ${name}`
-      packages.push({ platform: parsePlatform(name), hashes: await this.#hashesOf(evidence, held, label) })
+      const computed = held ? await this.#parts.hashes.find(evidence.digest) : undefined
+      if (held && computed === undefined) {
+        settled = false
+        const label = `${formatProviderAddress(address)} ${version} ${name}`
+        this.#parts.hashes.ensure(evidence.digest, evidence.statedHashes, label)
+      }
+      packages.push({ platform: parsePlatform(name), hashes: hashesOf(evidence, computed) })
     }
     for (const [name, { digest }] of sealed ? [] : inferred) {
       packages.push({ platform: parsePlatform(name), hashes: [zipHash(digest)] })
     }
-    return { ...answer, value: packages }
+    const { isCurrent, ...rest } = answer
+    return within(edition, { ...rest, value: packages, ...(settled && isCurrent ? { isCurrent } : {}) })
   }
 
   /** Opens one archive, downloading it first if need be. The caller disposes of it. @throws MirrorError as `Archives.open` */
@@ -132,11 +142,21 @@ export class Mirror {
     await this.#parts.versions.idle()
     await this.#parts.hashes.close()
   }
+}
 
-  async #hashesOf(evidence: ReleasePlatform, held: boolean, label: string): Promise<PackageHash[]> {
-    const computed = held ? await this.#parts.hashes.find(evidence.digest) : undefined
-    if (held && computed === undefined) this.#parts.hashes.ensure(evidence.digest, evidence.statedHashes, label)
-    const h1 = computed ?? evidence.statedHashes.filter((hash) => hash.startsWith('h1:'))
-    return [zipHash(evidence.digest), ...h1]
-  }
+/** With what is computed from the archive, else with what the origin says of it. */
+function hashesOf(evidence: ReleasePlatform, computed: readonly PackageHash[] | undefined): PackageHash[] {
+  const h1 = computed ?? evidence.statedHashes.filter((hash) => hash.startsWith('h1:'))
+  return [zipHash(evidence.digest), ...h1]
+}
+
+/** The answer, current at most as long as the edition that was read for it. */
+function within<T>(edition: Edition, answer: Answer<T>): Answer<T> {
+  const { isCurrent } = answer
+  return isCurrent === undefined ? answer : { ...answer, isCurrent: bothCurrent(edition, isCurrent) }
+}
+
+/** Top-level, so that it does not keep the answer in memory. */
+function bothCurrent(edition: Edition, isCurrent: () => boolean): () => boolean {
+  return () => edition.isCurrent && isCurrent()
 }

@@ -13,7 +13,7 @@ import type { AuthenticatedRelease, VerificationRules } from '../verify/authenti
 import type { Answer, Call } from './call.ts'
 import type { Catalogue, HeldVersion } from './catalogue.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
-import type { Freshness } from './freshness.ts'
+import { type Freshness, whileYoung } from './freshness.ts'
 import {
   isEmpty,
   type KnownRelease,
@@ -95,10 +95,14 @@ export class Releases {
     const known = held.release === undefined ? check?.known : knownRelease(held.release, check?.known)
 
     if (this.#parts.upstreamFor(hostname) === undefined) {
-      if (known !== undefined) return { value: known, outcome: 'hit' }
+      if (known !== undefined) return { value: known, outcome: 'hit', isCurrent: always }
       throw notCached(name)
     }
-    if (known !== undefined && check !== undefined && this.#isFresh(check)) return answerOf({ ...check, known }, 'hit')
+    if (known !== undefined && check !== undefined && this.#isFresh(check)) {
+      const answer = answerOf({ ...check, known }, 'hit')
+      const isCurrent = whileYoung(check.at, this.#freshForMs(check), this.#parts.now)
+      return answer.outcome === 'hit' ? { ...answer, isCurrent } : answer
+    }
 
     const flight = this.#begin(address, version, { hops: call.hops, whole: false })
     if (known === undefined || isEmpty(known)) {
@@ -221,12 +225,17 @@ export class Releases {
     return this.#running.idle()
   }
 
-  #isFresh({ at, failure, unsaved, known }: Check): boolean {
-    const { freshness, now } = this.#parts
-    const age = now() - at
-    if (age < 0 || unsaved !== undefined || known.unanswered !== undefined) return false
-    if (failure !== undefined) return age < freshness.backOffMs
-    return age < (known.release.complete ? freshness.freshForMs : freshness.notFoundForMs)
+  #isFresh(check: Check): boolean {
+    const age = this.#parts.now() - check.at
+    return age >= 0 && age < this.#freshForMs(check)
+  }
+
+  /** For how long a check counts. */
+  #freshForMs({ failure, unsaved, known }: Check): number {
+    const { freshness } = this.#parts
+    if (unsaved !== undefined || known.unanswered !== undefined) return 0
+    if (failure !== undefined) return freshness.backOffMs
+    return known.release.complete ? freshness.freshForMs : freshness.notFoundForMs
   }
 
   /** Who wants all documents anew is not served by a probe under way: that is a flight of its own. */
@@ -255,6 +264,7 @@ export class Releases {
       )
     }
     this.#checks.set(name, check)
+    this.#parts.catalogue.editions.end(formatProviderAddress(address))
     return check
   }
 
@@ -317,6 +327,11 @@ function notCached(item: string): MirrorError {
   return new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
     item,
   })
+}
+
+/** Nobody is ever asked; top-level, so that it keeps nothing in memory. */
+function always(): true {
+  return true
 }
 
 function nameOf(address: ProviderAddress, version: Version): string {

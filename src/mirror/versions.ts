@@ -85,7 +85,8 @@ export class Versions {
     assertOriginAllowed(view, address.hostname)
     const held = await this.#catalogue.installableVersions(address)
     if (this.#upstreamFor(address.hostname) === undefined) {
-      if (held.length > 0) return { value: { versions: held, origin: undefined }, outcome: 'hit' }
+      if (held.length > 0)
+        return { value: { versions: held, origin: undefined }, outcome: 'hit', isCurrent: whileSealed }
       throw notCached(formatProviderAddress(address))
     }
     try {
@@ -120,4 +121,9 @@ export class Versions {
 
 function subjectOf(address: ProviderAddress): { name: string; hostname: ProviderAddress['hostname'] } {
   return { name: formatProviderAddress(address), hostname: address.hostname }
+}
+
+/** Nobody is ever asked: only a change of what is held gives another answer. */
+function whileSealed(): true {
+  return true
 }

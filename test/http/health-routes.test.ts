@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createHealthRoutes, type Lifecycle } from '../../src/http/health-routes.ts'
+import { RequestAccount } from '../../src/http/request-account.ts'
 import { createRequestListener } from '../../src/http/request-listener.ts'
 import { silentLog } from '../../src/log.ts'
 import { Metrics } from '../../src/metrics.ts'
@@ -18,7 +19,9 @@ beforeEach(async () => {
   lifecycle = 'starting'
   const metrics = new Metrics([])
   const routes = createHealthRoutes({ lifecycle: () => lifecycle, registry: metrics.registry })
-  const server = createServer(createRequestListener(routes, { log: silentLog(), metrics }))
+  const server = createServer(
+    createRequestListener(routes, { account: new RequestAccount({ log: silentLog(), metrics }) }),
+  )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
 import { errorAnswer } from '../../src/http/error-response.ts'
 import { exchangeOf, type HttpEnv } from '../../src/http/exchange.ts'
+import { RequestAccount } from '../../src/http/request-account.ts'
 import { createRequestListener } from '../../src/http/request-listener.ts'
 import { Metrics } from '../../src/metrics.ts'
 import { recordingLog } from '../mirror/parts-fixture.ts'
@@ -56,7 +57,9 @@ beforeEach(async () => {
   metrics = new Metrics([])
   const recording = recordingLog()
   lines = recording.lines
-  const server = createServer(createRequestListener(createApp(), { log: recording.log, metrics }))
+  const server = createServer(
+    createRequestListener(createApp(), { account: new RequestAccount({ log: recording.log, metrics }) }),
+  )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   port = (server.address() as AddressInfo).port

@@ -123,7 +123,16 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const catalogue = new Catalogue(records, log)
   const cache = options.cache ?? new MemoryMetadataCache()
   const lists = new DocumentCache({
-    ...{ cache, prefix: 'versions', parse: parseStoredVersions, freshness: times, now, log, shutdown },
+    ...{
+      cache,
+      prefix: 'versions',
+      parse: parseStoredVersions,
+      onChange: ({ name }) => catalogue.editions.end(name),
+      freshness: times,
+      now,
+      log,
+      shutdown,
+    },
   })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }

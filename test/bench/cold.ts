@@ -1,0 +1,109 @@
+import { ARCHIVE, ARCHIVE_BYTES, publishArchive } from './archives.ts'
+import { download } from './load.ts'
+import { HOST } from './origin-files.ts'
+import { Rounds, spreadOf } from './rounds.ts'
+import { atMost, quantity, type Row, type Section, times, told } from './row.ts'
+import { type Peer, SLOW_RATE, type Stage } from './stage.ts'
+
+const SLOW_ROUNDS = 3
+const CROWD = 100
+const CROWD_ROUNDS = 3
+const FILE = `releases/${HOST}/bench/archive/1.0.0/linux_amd64/terraform-provider-archive_1.0.0_linux_amd64.zip`
+
+const METHOD = `An archive of ${ARCHIVE_BYTES / 1e6} MB that is not held: time to the client's last byte, everything over TLS but the crowd. The origin is nginx, as
+fast as it can be or with \`limit_rate ${SLOW_RATE}\`. The mirror has an empty data folder each time and has been asked for
+\`VERSION.json\` before, as clients do; nginx has \`proxy_cache\` with its lock, and verifies the origin's certificate. No process
+is tied to a core. The mirror hashes, syncs and records what it keeps; nginx does not. The crowd, ${CROWD} clients of plain
+HTTP that come at once, must cause one request to the origin: else the benchmark fails.`
+
+/** How long a client waits for what is not held. */
+export async function measureCold(stage: Stage): Promise<Section> {
+  await publishArchive(stage)
+  await using peer = await stage.startPeer()
+  await stage.archiveFetches()
+  const rows = [
+    ...(await measureFast(stage, peer)),
+    ...(await measureSlow(stage)),
+    ...(await measureCrowd(stage, peer)),
+  ]
+  return { title: 'What is not held', method: METHOD, rows }
+}
+
+async function measureFast(stage: Stage, peer: Peer): Promise<Row[]> {
+  const seconds = await Rounds.run(stage.rounds, {
+    mirror: () => fetchByMirror(stage, {}),
+    nginx: () => fetchByNginx(stage, `https://localhost:${peer.ports.cachedOrigin}/`),
+    direct: () => fetchDirectly(stage, stage.origin.fast),
+  })
+  return [
+    atMost('fast origin, beside a miss of nginx', 1.1, seconds.ratio('mirror', 'nginx')),
+    told('fast origin, mirror', quantity(seconds.spread('mirror'), 's')),
+    told('fast origin, nginx', quantity(seconds.spread('nginx'), 's')),
+    told('fast origin, straight from it', quantity(seconds.spread('direct'), 's')),
+  ]
+}
+
+async function measureSlow(stage: Stage): Promise<Row[]> {
+  const seconds = await Rounds.run(Math.min(stage.rounds, SLOW_ROUNDS), {
+    mirror: () => fetchByMirror(stage, { slow: true }),
+    direct: () => fetchDirectly(stage, stage.origin.slow),
+  })
+  return [
+    atMost('origin of 50 MB/s, beside straight from it', 1.05, seconds.ratio('mirror', 'direct')),
+    told('origin of 50 MB/s, mirror', quantity(seconds.spread('mirror'), 's')),
+  ]
+}
+
+async function measureCrowd(stage: Stage, peer: Peer): Promise<Row[]> {
+  const memory: number[] = []
+  const alone: number[] = []
+  const crowd = await Rounds.run(Math.min(stage.rounds, CROWD_ROUNDS), {
+    mirror: async () => {
+      alone.push(await fetchByMirror(stage, { tls: false }))
+      return fetchByMirror(stage, { tls: false, clients: CROWD, onPeak: (MB) => memory.push(MB) })
+    },
+    nginx: () => fetchByNginx(stage, `http://localhost:${peer.ports.cachedOriginPlain}/`, CROWD),
+  })
+  return [
+    atMost(`${CROWD} clients, beside nginx with its lock`, 1.5, crowd.ratio('mirror', 'nginx')),
+    told(`${CROWD} clients, mirror`, quantity(crowd.spread('mirror'), 's')),
+    told(`${CROWD} clients, nginx`, quantity(crowd.spread('nginx'), 's')),
+    told(`1 client over plain HTTP, mirror`, quantity(spreadOf(alone), 's')),
+    told(`${CROWD} clients beside 1, for ${CROWD} times the bytes`, times(ratioOf(crowd.spread('mirror'), alone))),
+    told(`${CROWD} clients, most memory`, quantity(spreadOf(memory), 'MB')),
+  ]
+}
+
+function ratioOf({ median }: { median: number }, alone: readonly number[]): ReturnType<typeof spreadOf> {
+  return spreadOf(alone.map((seconds) => median / seconds))
+}
+
+async function fetchByMirror(
+  stage: Stage,
+  options: { slow?: boolean; tls?: boolean; clients?: number; onPeak?: (MB: number) => void },
+): Promise<number> {
+  const { slow = false, tls = true, clients = 1, onPeak } = options
+  await using mirror = await stage.startMirror({ tls, slow })
+  await download(mirror.at('bench/archive/1.0.0.json'), stage)
+  const { seconds } = await download(mirror.at(ARCHIVE), { ...stage, clients })
+  onPeak?.(mirror.service.peakMB())
+  const fetches = await stage.archiveFetches()
+  if (fetches !== 1) throw new Error(`the origin was asked for the archive ${fetches} times`)
+  return seconds
+}
+
+let misses = 0
+
+async function fetchByNginx(stage: Stage, base: string, clients = 1): Promise<number> {
+  misses += 1
+  const { seconds } = await download(`${base}${FILE}?miss=${misses}`, { ...stage, clients })
+  await stage.archiveFetches()
+  return seconds
+}
+
+async function fetchDirectly(stage: Stage, port: number): Promise<number> {
+  const resolve = `${HOST}:${port}:127.0.0.1`
+  const { seconds } = await download(`https://${HOST}:${port}/${FILE}`, { ...stage, resolve })
+  await stage.archiveFetches()
+  return seconds
+}
