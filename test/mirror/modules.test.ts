@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { everything, failureOf, newCall } from './parts-fixture.ts'
+import { everything, failureOf, freshness, newCall } from './parts-fixture.ts'
 import { createModuleParts, moduleId, outage } from './scripted-module-upstream.ts'
 
 const net = moduleId('net')
@@ -73,5 +73,37 @@ describe('a module whose archive was lost', () => {
     })
     upstream.text = '# one\n'
     expect(await modules.locate(everything, net, newCall())).toMatchObject({ value: { digest: value.digest } })
+  })
+})
+
+describe('a module of a repository', () => {
+  const commit = 'abcdef1234'.repeat(4)
+
+  it.each([
+    ['a tag that names what it named', '?ref=v1', commit],
+    ['a commit by its id', `?ref=${commit}`, undefined],
+    ['a commit by the first digits of its id', `?ref=${commit.slice(0, 8)}`, undefined],
+  ])('by %s did not move', async (_, query, current) => {
+    const { modules, upstream, clock, observed, lines } = createModuleParts()
+    Object.assign(upstream, { commit, current, location: `git::https://git.example.test/net.git${query}` })
+    await modules.locate(everything, net, newCall())
+    clock.advance(freshness.freshForMs)
+    expect(await modules.locate(everything, net, newCall())).toMatchObject({ outcome: 'hit' })
+    await modules.idle()
+    expect([observed, lines]).toEqual([[], []])
+  })
+
+  it('by a tag that names another commit is reported with both, once in the time that it is fresh', async () => {
+    const { modules, upstream, clock, observed, lines } = createModuleParts()
+    const current = '1'.repeat(40)
+    Object.assign(upstream, { commit, current, location: 'git::https://git.example.test/net.git?ref=v1' })
+    await modules.locate(everything, net, newCall())
+    clock.advance(freshness.freshForMs)
+    for (let turn = 0; turn < 3; turn++) {
+      expect((await modules.locate(everything, net, newCall())).value).toMatchObject({ revision: { commit } })
+      await modules.idle()
+    }
+    expect(observed).toEqual(['changed'])
+    expect(lines).toEqual([expect.objectContaining({ level: 'error', held: commit, offered: current })])
   })
 })

@@ -20,6 +20,11 @@ import { freshness, recordingLog, StillClock } from './parts-fixture.ts'
 export class ScriptedModuleUpstream implements ModuleUpstream {
   /** Text of the module's one file; part of what the archive's digest is made of. */
   text = '# one\n'
+  location = 'https://files.example.test/a.tar.gz//sub'
+  /** The commit that the files are of, if they are of a repository. */
+  commit: string | undefined
+  /** What the repository says that its ref is now. */
+  current: string | undefined
   /** Runs before files are given. */
   beforeOpen: () => Promise<void> = async () => undefined
   opened = 0
@@ -32,7 +37,7 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
   }
 
   async locate(): Promise<ModuleLocation> {
-    return { source: parseRemoteSource('https://files.example.test/a.tar.gz//sub'), withOriginToken: false }
+    return { source: parseRemoteSource(this.location), withOriginToken: false }
   }
 
   async open(): Promise<ModuleTree> {
@@ -49,7 +54,10 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
       yield bytes
     }
     return {
-      revision: { kind: 'archive', digest: createHash('sha256').update(bytes).digest('hex') },
+      revision:
+        this.commit === undefined
+          ? { kind: 'archive', digest: createHash('sha256').update(bytes).digest('hex') }
+          : { kind: 'commit', commit: this.commit, moving: false },
       files: new Map([['main.tf', { size: bytes.length, executable: false, read }]]),
       notes: [],
       [Symbol.asyncDispose]: async () => undefined,
@@ -57,7 +65,7 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
   }
 
   async currentCommit() {
-    return undefined
+    return this.current
   }
 }
 
@@ -84,8 +92,13 @@ export function createModuleParts() {
   const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
   const upstreamFor = () => upstream
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
-  const observer = { judged: () => undefined, releaseChanged: () => undefined, downloading: () => undefined }
+  const observed: string[] = []
+  const observer = {
+    judged: () => undefined,
+    releaseChanged: () => void observed.push('changed'),
+    downloading: () => undefined,
+  }
   const fetches = new ModuleFetches({ catalogue, lists, blobs, upstreamFor, shutdown, observer, now, log })
   const modules = new Modules({ catalogue, lists, fetches, blobs, upstreamFor, now, log, ...freshness })
-  return { upstream, clock, blobs, modules, lines }
+  return { upstream, clock, blobs, modules, lines, observed }
 }
