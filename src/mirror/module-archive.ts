@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { setImmediate } from 'node:timers/promises'
 import { Gzip } from 'fflate'
 import { pack as createPack, type Pack } from 'tar-stream'
 import type { IncomingBlob } from '../store/blob-store.ts'
@@ -39,6 +40,8 @@ export async function packModule(tree: ModuleTree, blob: IncomingBlob, signal: A
     hash.update(piece)
     gzip.push(piece)
     await flush()
+    // Whatever reads and writes do: the requests of others come in between.
+    await setImmediate()
   }
   gzip.push(new Uint8Array(0), true)
   await flush()

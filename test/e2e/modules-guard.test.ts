@@ -192,6 +192,20 @@ describe.skipIf(!ready)('git trusts whom the configuration trusts', () => {
     expect(await fetchModule(mirror, module, '1.0.0')).toEqual({ 'main.tf': '# net\n' })
   })
 
+  test('a redirect to a host outside allowedHosts is refused, although its address is public', async () => {
+    await using proxy = await startProxy(origin.port)
+    await using mirror = await start({
+      upstream: { retries: 0, proxy: `http://127.0.0.1:${proxy.port}` },
+      rules: { allowedHosts: [CDN] },
+    })
+    const redirect = 'https://other.example.test/git/acme/net.git/info/refs?service=git-upload-pack'
+    using away = origin.fault({ kind: 'git', host: CDN }, { redirect })
+    const answer = await refusalOf(mirror, `git::https://${CDN}/git/acme/net.git?ref=v1.0.0`)
+    expect([answer.status, answer.json().code], answer.json().error).toEqual([502, 'UPSTREAM_REFUSED'])
+    expect(answer.json().error).toContain('other.example.test is not among the allowedHosts')
+    expect([away.struck, proxy.asked]).toEqual([1, [`CONNECT ${CDN}:443`]])
+  })
+
   test('a host key that is not known is refused before anything is sent', async () => {
     await using files = await SourceFolder.make()
     files.run('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', 'other')

@@ -204,18 +204,6 @@ describe.skipIf(!ready)('a module that is held', () => {
     expect(await filesOf((await mirror.ask(first.path)).body)).toEqual({ 'main.tf': '# before\n' })
   })
 
-  test('a commit by its short id is never taken for a moved tag', async () => {
-    const short = repository.git('rev-parse', 'v1.0.0').slice(0, 8)
-    const module = publish(git(`?ref=${short}`))
-    const first = await askLocation(module)
-    letFreshnessPass()
-    const before = mirror.logLines.length
-    expect(await askLocation(module)).toEqual(first)
-    await origin.until(() => origin.count(`module-download ${module}`) > 1)
-    await mirror.ask('/healthz')
-    expect(mirror.logLines.slice(before).filter(({ level }) => level === 'error')).toEqual([])
-  })
-
   test('a bit that flipped on the disk is found: fetched anew from the origin, refused without it', async () => {
     const module = publish(git('?ref=v1.0.0'))
     const { path, digest } = await askLocation(module)

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { everything, failureOf, freshness, newCall } from './parts-fixture.ts'
+import { createModuleParts, moduleId, outage } from './scripted-module-upstream.ts'
+
+const net = moduleId('net')
+
+describe('a module that is slow to come', () => {
+  it('is told as pending to whoever cannot wait; the work goes on and is found', async () => {
+    const { modules, upstream } = createModuleParts()
+    const gate = Promise.withResolvers<void>()
+    upstream.beforeOpen = () => gate.promise
+    expect(await failureOf(modules.locate(everything, net, newCall(50)))).toMatchObject({ code: 'MODULE_PENDING' })
+    gate.resolve()
+    await modules.idle()
+    expect(await modules.locate(everything, net, newCall())).toMatchObject({ outcome: 'hit' })
+    expect(upstream.opened).toBe(1)
+  })
+
+  it('tells those who come back what became of it, and is begun anew later', async () => {
+    const { modules, upstream, clock } = createModuleParts()
+    const gate = Promise.withResolvers<void>()
+    upstream.beforeOpen = () => gate.promise
+    await failureOf(modules.locate(everything, net, newCall(50)))
+    gate.reject(outage())
+    await modules.idle()
+    for (let turn = 0; turn < 3; turn++)
+      expect(await failureOf(modules.locate(everything, net, newCall()))).toMatchObject({
+        code: 'UPSTREAM_UNREACHABLE',
+      })
+    expect(upstream.opened).toBe(1)
+    upstream.beforeOpen = async () => undefined
+    clock.advance(10_000)
+    expect(await modules.locate(everything, net, newCall())).toMatchObject({ outcome: 'miss' })
+  })
+
+  it('that failed while all waited is begun anew by the next one at once', async () => {
+    const { modules, upstream } = createModuleParts()
+    upstream.beforeOpen = () => Promise.reject(outage())
+    await failureOf(modules.locate(everything, net, newCall()))
+    upstream.beforeOpen = async () => undefined
+    expect(await modules.locate(everything, net, newCall())).toMatchObject({ outcome: 'miss' })
+  })
+
+  it('keeps no other from coming, but for eight at a time', async () => {
+    const { modules, upstream } = createModuleParts()
+    upstream.beforeOpen = () => new Promise((resolve) => setTimeout(resolve, 20))
+    await Promise.all(
+      Array.from({ length: 30 }, (_, count) => modules.locate(everything, moduleId(`net${count}`), newCall())),
+    )
+    expect([upstream.opened, upstream.mostAtOnce]).toEqual([30, 8])
+  })
+})
+
+describe('a module whose archive was lost', () => {
+  it('comes back as it was', async () => {
+    const { modules, upstream, blobs } = createModuleParts()
+    const { value } = await modules.locate(everything, net, newCall())
+    expect(value).toMatchObject({ subfolder: 'sub', files: 1, source: 'https://files.example.test/a.tar.gz' })
+    await blobs.delete(value.digest)
+    const answer = await modules.openArchive(everything, net, value.digest, newCall())
+    await answer.value[Symbol.asyncDispose]()
+    expect([answer.value.digest, upstream.opened]).toEqual([value.digest, 2])
+  })
+
+  it('or not at all: other files under the same version are refused, with both digests', async () => {
+    const { modules, upstream, blobs } = createModuleParts()
+    const { value } = await modules.locate(everything, net, newCall())
+    await blobs.delete(value.digest)
+    upstream.text = '# two\n'
+    expect(await failureOf(modules.locate(everything, net, newCall()))).toMatchObject({
+      code: 'RELEASE_CHANGED',
+      fields: { held: value.tarDigest, offered: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    })
+    upstream.text = '# one\n'
+    expect(await modules.locate(everything, net, newCall())).toMatchObject({ value: { digest: value.digest } })
+  })
+})
+
+describe('a module of a repository', () => {
+  const commit = 'abcdef1234'.repeat(4)
+
+  it.each([
+    ['a tag that names what it named', '?ref=v1', commit],
+    ['a commit by its id', `?ref=${commit}`, undefined],
+    ['a commit by the first digits of its id', `?ref=${commit.slice(0, 8)}`, undefined],
+  ])('by %s did not move', async (_, query, current) => {
+    const { modules, upstream, clock, observed, lines } = createModuleParts()
+    Object.assign(upstream, { commit, current, location: `git::https://git.example.test/net.git${query}` })
+    await modules.locate(everything, net, newCall())
+    clock.advance(freshness.freshForMs)
+    expect(await modules.locate(everything, net, newCall())).toMatchObject({ outcome: 'hit' })
+    await modules.idle()
+    expect([observed, lines]).toEqual([[], []])
+  })
+
+  it('by a tag that names another commit is reported with both, once in the time that it is fresh', async () => {
+    const { modules, upstream, clock, observed, lines } = createModuleParts()
+    const current = '1'.repeat(40)
+    Object.assign(upstream, { commit, current, location: 'git::https://git.example.test/net.git?ref=v1' })
+    await modules.locate(everything, net, newCall())
+    clock.advance(freshness.freshForMs)
+    for (let turn = 0; turn < 3; turn++) {
+      expect((await modules.locate(everything, net, newCall())).value).toMatchObject({ revision: { commit } })
+      await modules.idle()
+    }
+    expect(observed).toEqual(['changed'])
+    expect(lines).toEqual([expect.objectContaining({ level: 'error', held: commit, offered: current })])
+  })
+})
