@@ -7,15 +7,16 @@ WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-fund --no-audit
 COPY LICENSE ./
+COPY docs ./docs
 COPY packaging ./packaging
 COPY src ./src
 # All that `npm ci --omit=dev --omit=optional` would bring is in the bundle, or beside it where it cannot be in it.
 RUN node packaging/application.ts /app
 
 FROM ${BASE}
-# git: for modules from git. ca-certificates: the public roots that clients get together with our own.
+# git, openssh-client: for modules from git. ca-certificates: the public roots that clients get together with our own.
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends ca-certificates git \
+ && apt-get install --yes --no-install-recommends ca-certificates git openssh-client \
  && rm -rf /var/lib/apt/lists/* \
  && echo 'terramirror:x:65532:0:Terramirror:/data:/usr/sbin/nologin' >> /etc/passwd \
  && install --directory --owner=65532 --group=0 --mode=0775 /data

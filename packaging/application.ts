@@ -1,3 +1,4 @@
+import { globSync } from 'node:fs'
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join, resolve, sep } from 'node:path'
 import { PROJECT, UNBUNDLED, writeBundle } from './bundle.ts'
@@ -19,6 +20,7 @@ export interface Application {
  *
  *     dist/          the bundle; dist/terramirror.js is what to start
  *     node_modules/  the packages that are not bundled
+ *     docs/          the pages that the mirror hands out to people
  *     package.json   name and version
  *     LICENSE, THIRD-PARTY-LICENSES.txt
  *     sbom.cdx.json  the packages in it (CycloneDX)
@@ -38,9 +40,17 @@ export async function writeApplication(folder: string): Promise<Application> {
   const packages = [...bundle.packages, ...UNBUNDLED.map((each) => `node_modules/${each}`)].sort()
   const gpl = await readFile(join(PROJECT, 'packaging/files/GPL-3.0.txt'), 'utf8')
   await cp(join(PROJECT, 'LICENSE'), join(target, 'LICENSE'))
+  await copyPages(join(target, 'docs'))
   await writeFile(join(target, 'THIRD-PARTY-LICENSES.txt'), `${collectLicences(packages)}${gpl}`)
   await writeFile(join(target, 'sbom.cdx.json'), createSbom(manifest, packages))
   return { manifest, packages }
+}
+
+async function copyPages(target: string): Promise<void> {
+  await mkdir(target)
+  for (const page of globSync('*.md', { cwd: join(PROJECT, 'docs') }).sort()) {
+    await cp(join(PROJECT, 'docs', page), join(target, page))
+  }
 }
 
 async function copyPackage(name: string, target: string): Promise<void> {

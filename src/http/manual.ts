@@ -4,6 +4,8 @@ import { readdir, readFile } from 'node:fs/promises'
 const PAGES: readonly ManualPage[] = [
   { name: 'quick-start.md', title: 'Quick start' },
   { name: 'client-configuration.md', title: 'Client configuration' },
+  { name: 'provider-registry-door.md', title: 'The provider registry door' },
+  { name: 'modules.md', title: 'Modules' },
   { name: 'troubleshooting.md', title: 'Troubleshooting' },
   { name: 'configuration.md', title: 'Configuration' },
   { name: 'operations.md', title: 'Operations' },
