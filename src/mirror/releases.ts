@@ -1,45 +1,22 @@
 import { LRUCache } from 'lru-cache'
 import { isMirrorError, isNotFound, MirrorError } from '../errors.ts'
-import type { Log } from '../log.ts'
-import type { Hostname } from '../protocol/hostname.ts'
 import type { Sha256 } from '../protocol/package-hash.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
-import type { ListedVersion } from '../protocol/provider-versions.ts'
 import type { Version } from '../protocol/version.ts'
-import type { BlobStore } from '../store/blob-store.ts'
-import { SerialByKey } from '../store/serial-by-key.ts'
-import type { AuthenticatedRelease, VerificationRules } from '../verify/authenticate-release.ts'
 import type { Answer, Call } from './call.ts'
-import type { Catalogue, HeldVersion } from './catalogue.ts'
-import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
-import { type Freshness, whileYoung } from './freshness.ts'
-import {
-  isEmpty,
-  type KnownRelease,
-  knownRelease,
-  problemsOf,
-  releaseWithGaps,
-  unchangedRelease,
-} from './known-release.ts'
-import type { MirrorObserver } from './observer.ts'
-import { type Candidate, createRelease, findChangedFile, isSameRelease } from './release-adoption.ts'
-import { checkRelease } from './release-check.ts'
+import { settledWithin, slowOrigin, waitFor } from './deadline.ts'
+import { whileYoung } from './freshness.ts'
+import { isEmpty, type KnownRelease, knownRelease } from './known-release.ts'
+import { notCached } from './origin-lists.ts'
 import { namesEvidence, type Release, type ReleasePlatform } from './release-record.ts'
-import { ReleaseRecorder, type Unsaved } from './release-recorder.ts'
-import { reportRelease } from './release-report.ts'
+import { type Question, type Refreshed, ReleaseRefresh, type ReleasesParts } from './release-refresh.ts'
 import { type Flight, SingleFlight } from './single-flight.ts'
-import type { UpstreamFor } from './upstreams.ts'
-import type { Versions } from './versions.ts'
 
-/** A release with the moment at which the origin was asked about it. */
-interface Check {
-  readonly known: KnownRelease
-  readonly at: number
+/** What is known of a release since a moment. */
+interface Check extends Refreshed {
   /** Why the origin could not confirm; `known` is then what was known before. */
   readonly failure?: MirrorError
-  /** What could not be written; the next request tries again. */
-  readonly unsaved?: Unsaved | undefined
 }
 
 /** The evidence for one platform, and the release that all of it belongs to. */
@@ -48,38 +25,16 @@ export interface PlatformEvidence {
   readonly platform: ReleasePlatform
 }
 
-/** How to ask the origin. */
-interface Question {
-  readonly hops: readonly string[]
-  /** For every document, not for a probe of a complete release. */
-  readonly whole: boolean
-}
-
-/** What `Releases` is made of. */
-export interface ReleasesParts {
-  readonly catalogue: Catalogue
-  readonly blobs: BlobStore
-  readonly versions: Versions
-  readonly upstreamFor: UpstreamFor
-  readonly rulesFor: (hostname: Hostname) => Omit<VerificationRules, 'everSigned'>
-  readonly freshness: Freshness
-  readonly shutdown: AbortSignal
-  readonly observer: MirrorObserver
-  readonly now: () => number
-  readonly log: Log
-}
-
 /** The evidence of single versions: asked for, authenticated, recorded, and kept although the origin changes its mind. */
 export class Releases {
   readonly #parts: ReleasesParts
   readonly #checks = new LRUCache<string, Check>({ max: 1_000 })
   readonly #running = new SingleFlight<Check>()
-  readonly #adopting = new SerialByKey()
-  readonly #recorder: ReleaseRecorder
+  readonly #refresh: ReleaseRefresh
 
   constructor(parts: ReleasesParts) {
     this.#parts = parts
-    this.#recorder = new ReleaseRecorder(parts)
+    this.#refresh = new ReleaseRefresh(parts)
   }
 
   /**
@@ -211,7 +166,7 @@ export class Releases {
     { platform, digest, work }: { platform: string; digest: string; work: (release: Release) => Promise<T> },
   ): Promise<T | undefined> {
     const name = nameOf(address, version)
-    return this.#adopting.run(name, async () => {
+    return this.#refresh.exclusively(address, version, async () => {
       const { release } = await this.#parts.catalogue.version(address, version)
       if (release?.platforms[platform]?.digest === digest) return work(release)
       const unsaved = this.#checks.get(name)?.unsaved
@@ -252,7 +207,7 @@ export class Releases {
     const known = held.release === undefined ? before?.known : knownRelease(held.release, before?.known)
     let check: Check
     try {
-      check = await this.#ask(address, version, { held, ...question })
+      check = await this.#refresh.run(address, version, { held, ...question })
     } catch (error) {
       if (known === undefined || isEmpty(known) || !isMirrorError(error)) throw error
       // Withdrawn before anybody installed it: its evidence alone keeps nothing alive.
@@ -267,66 +222,10 @@ export class Releases {
     this.#parts.catalogue.editions.end(formatProviderAddress(address))
     return check
   }
-
-  async #ask(
-    address: ProviderAddress,
-    version: Version,
-    { held, hops, whole }: Question & { held: HeldVersion },
-  ): Promise<Check> {
-    const { catalogue, versions, freshness, shutdown, rulesFor, upstreamFor, now } = this.#parts
-    const upstream = upstreamFor(address.hostname)
-    if (upstream === undefined) throw new MirrorError('NOT_CACHED', 'this mirror is sealed', { item: 'release' })
-    const deadline = createDeadline(freshness.refreshForMs)
-    const signal = AbortSignal.any([deadline.signal, shutdown])
-    const listed = await versions.find(address, version, { deadline, hops })
-    const rules = { ...rulesFor(address.hostname), everSigned: (await catalogue.trust(address)) !== undefined }
-    const checked = await checkRelease({ upstream, address, listed, held, whole, rules, deadline, signal, hops, now })
-    if (checked === 'unchanged' && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
-    if (checked === 'unchanged') throw new Error('a release that is not held cannot be unchanged')
-    reportRelease(nameOf(address, version), checked, this.#parts)
-    return this.#adopting.run(nameOf(address, version), () => this.#adopt(address, listed, checked))
-  }
-
-  async #adopt(address: ProviderAddress, listed: ListedVersion, authenticated: AuthenticatedRelease): Promise<Check> {
-    const { catalogue, observer, log, now } = this.#parts
-    const name = nameOf(address, listed.version)
-    const held = await catalogue.version(address, listed.version)
-    const problems = problemsOf(authenticated, address, listed.version)
-    const candidate: Candidate = {
-      address,
-      listed,
-      authenticated,
-      held,
-      missing: [...problems.keys()],
-      at: new Date(now()).toISOString(),
-    }
-    const changed = findChangedFile(candidate)
-    if (changed !== undefined) {
-      log.warn({ release: name, err: changed, adopted: held.pin === undefined }, 'an origin changed a release')
-      observer.releaseChanged()
-      if (held.pin !== undefined) {
-        if (held.release === undefined) throw changed
-        return { known: unchangedRelease(held.release, authenticated, { changed, problems }), at: now() }
-      }
-    }
-    const reason = [...authenticated.refused, ...authenticated.unanswered][0]?.error
-    if (authenticated.packages.length === 0 && reason !== undefined) throw reason
-    const { release, evidence } = createRelease(candidate)
-    const known = releaseWithGaps(release, authenticated, problems)
-    const same = isSameRelease(held.release, release) && (await this.#recorder.holds(evidence))
-    if (same || authenticated.packages.length === 0) return { known, at: now() }
-    return { known, at: now(), unsaved: await this.#recorder.save(candidate, { release, evidence }) }
-  }
 }
 
 function answerOf({ known, failure }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
   return failure === undefined ? { value: known, outcome } : { value: known, outcome: 'stale', reason: failure }
-}
-
-function notCached(item: string): MirrorError {
-  return new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
-    item,
-  })
 }
 
 /** Nobody is ever asked; top-level, so that it keeps nothing in memory. */
