@@ -1,20 +1,5 @@
 import { z } from 'zod'
-import { parseSha256, type Sha256 } from '../protocol/package-hash.ts'
-import { parseVersion, type Version } from '../protocol/version.ts'
-
-const sha256 = z.string().transform((text, context): Sha256 => {
-  const digest = parseSha256(text)
-  if (digest !== undefined) return digest
-  context.addIssue({ code: 'custom', message: 'not a SHA-256 digest' })
-  return z.NEVER
-})
-
-const version = z.string().transform((text, context): Version => {
-  const parsed = parseVersion(text)
-  if (parsed !== undefined) return parsed
-  context.addIssue({ code: 'custom', message: 'not a version' })
-  return z.NEVER
-})
+import { sha256, version } from './record-values.ts'
 
 const revision = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('commit'), commit: z.string(), moving: z.boolean() }),

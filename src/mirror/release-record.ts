@@ -1,34 +1,13 @@
 import { z } from 'zod'
 import type { Authentication } from '../protocol/authentication.ts'
 import type { JsonObject } from '../protocol/json.ts'
-import { type PackageHash, parsePackageHash, parseSha256, type Sha256 } from '../protocol/package-hash.ts'
-import { parseVersion, type Version } from '../protocol/version.ts'
+import type { Sha256 } from '../protocol/package-hash.ts'
+import { packageHash, sha256, version } from './record-values.ts'
 
 /*
  * What is kept for ever about a release and its archives, as durable JSON records. A record is written whole and
  * replaced whole; `format` lets a later version of the program read or refuse an older one.
  */
-
-const sha256 = z.string().transform((text, context): Sha256 => {
-  const digest = parseSha256(text)
-  if (digest !== undefined) return digest
-  context.addIssue({ code: 'custom', message: 'not a SHA-256 digest' })
-  return z.NEVER
-})
-
-const packageHash = z.string().transform((text, context): PackageHash => {
-  const hash = parsePackageHash(text)
-  if (hash !== undefined) return hash
-  context.addIssue({ code: 'custom', message: 'not a package hash' })
-  return z.NEVER
-})
-
-const version = z.string().transform((text, context): Version => {
-  const parsed = parseVersion(text)
-  if (parsed !== undefined) return parsed
-  context.addIssue({ code: 'custom', message: 'not a version' })
-  return z.NEVER
-})
 
 const signer = z.object({
   keyId: z.string(),

@@ -2,19 +2,12 @@ import { z } from 'zod'
 import type { ModuleVersions } from '../protocol/module-versions.ts'
 import { type Platform, toPlatform } from '../protocol/platform.ts'
 import type { ProviderVersions } from '../protocol/provider-versions.ts'
-import { parseVersion } from '../protocol/version.ts'
+import { version } from './record-values.ts'
 
 const platform = z.object({ os: z.string(), arch: z.string() }).transform(({ os, arch }, context): Platform => {
   const parsed = toPlatform(os, arch)
   if (parsed !== undefined) return parsed
   context.addIssue({ code: 'custom', message: 'not a platform' })
-  return z.NEVER
-})
-
-const version = z.string().transform((text, context) => {
-  const parsed = parseVersion(text)
-  if (parsed !== undefined) return parsed
-  context.addIssue({ code: 'custom', message: 'not a version' })
   return z.NEVER
 })
 
