@@ -5,10 +5,11 @@ import { addConfigOptions, type ConfigOptions, loadConfigFor } from './config-op
 
 const EXAMPLES = `
 Doors:
-  mirror  the network mirror protocol, for providers: what to begin with
+  mirror  the network mirror protocol, for providers: the simplest
   host    host blocks: the mirror stands in for the registries themselves, so the client sees the signatures of the
           origin and records the hashes of all platforms; the blocks also steer "providers lock" and "providers mirror"
-  both    providers through the network mirror, and the host blocks for all else
+  both    providers through the network mirror, modules and all else through the host blocks: the full set-up that we
+          recommend
 
 Examples:
   terramirror client-config > ~/.terraformrc
