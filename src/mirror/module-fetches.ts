@@ -128,7 +128,7 @@ export class ModuleFetches {
       const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
       if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
       const { digest, size } = await incoming.commit()
-      return {
+      const state: ModuleState = {
         digest: asSha256(digest),
         size,
         tarDigest: asSha256(tarDigest),
@@ -139,6 +139,9 @@ export class ModuleFetches {
         subfolder: servedSubfolder(location),
         cachedAt: new Date(now()).toISOString(),
       }
+      const { source, files, revision } = state
+      log.info({ module: describeModule(id), source, revision, digest, size, files }, 'fetched a module')
+      return state
     } finally {
       observer.downloading(-1)
     }
