@@ -1,5 +1,7 @@
+import { LRUCache } from 'lru-cache'
 import { MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
+import type { Hostname } from '../protocol/hostname.ts'
 import { formatModuleAddress, type ModuleAddress } from '../protocol/module-address.ts'
 import type { ModuleLocation } from '../protocol/module-location.ts'
 import { parseSha256, type Sha256 } from '../protocol/package-hash.ts'
@@ -21,7 +23,7 @@ import type { ModuleUpstreamFor } from './upstreams.ts'
 const DOCUMENTS_MS = 8_000
 /** A repository with a long history takes minutes; nothing takes longer than this. */
 const FILES_MS = 15 * 60_000
-/** Modules whose files are fetched at one time: each may run a git, or a thread that unpacks. */
+/** Modules of one origin whose files are fetched at one time: each may run a git, or a thread that unpacks. */
 const MAX_AT_ONCE = 8
 const MAX_EARLIER_STATES = 5
 
@@ -46,7 +48,7 @@ export interface ModuleFetchesParts {
 /** The pull-through of modules: location, files, one archive, record. The blob comes first, the record last. */
 export class ModuleFetches {
   readonly #parts: ModuleFetchesParts
-  readonly #limit = new ConcurrencyLimit(MAX_AT_ONCE)
+  readonly #limits = new LRUCache<Hostname, ConcurrencyLimit>({ max: 1_000 })
 
   constructor(parts: ModuleFetchesParts) {
     this.#parts = parts
@@ -61,7 +63,7 @@ export class ModuleFetches {
     const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
     const location = await this.#locate(id, spelling, hops)
     const earlier = await catalogue.find(id.address, id.version)
-    const state = await this.#limit.run(() => this.#fetch(id, location, { hops, earlier: earlier?.state }))
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: earlier?.state }))
     return await this.#keep(id, { spelling, state, earlier })
   }
 
@@ -82,7 +84,7 @@ export class ModuleFetches {
     // A commit may be named by the first digits of its id.
     if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
-      const state = await this.#limit.run(() => this.#fetch(id, location, { hops, earlier: undefined }))
+      const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: undefined }))
       return await this.#keep(id, { spelling: held.spelling, state, earlier: held })
     }
     this.#parts.observer.releaseChanged()
@@ -102,6 +104,13 @@ export class ModuleFetches {
     return await this.#upstream(id).locate(id.address, spelling, request)
   }
 
+  /** One origin that hangs must not hold up the modules of others. */
+  #inTurn<T>({ address: { hostname } }: ModuleId, work: () => Promise<T>): Promise<T> {
+    const limit = this.#limits.get(hostname) ?? new ConcurrencyLimit(MAX_AT_ONCE)
+    this.#limits.set(hostname, limit)
+    return limit.run(work)
+  }
+
   async #fetch(
     id: ModuleId,
     location: ModuleLocation,
@@ -119,7 +128,7 @@ export class ModuleFetches {
       const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
       if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
       const { digest, size } = await incoming.commit()
-      return {
+      const state: ModuleState = {
         digest: asSha256(digest),
         size,
         tarDigest: asSha256(tarDigest),
@@ -130,6 +139,9 @@ export class ModuleFetches {
         subfolder: servedSubfolder(location),
         cachedAt: new Date(now()).toISOString(),
       }
+      const { source, files, revision } = state
+      log.info({ module: describeModule(id), source, revision, digest, size, files }, 'fetched a module')
+      return state
     } finally {
       observer.downloading(-1)
     }

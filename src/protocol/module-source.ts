@@ -95,15 +95,15 @@ export function parseModuleSource(text: string): ModuleSource {
  * @throws MirrorError `MODULE_SOURCE_REFUSED`
  */
 export function parseRemoteSource(text: string): RemoteModuleSource {
-  if (text.length > MAX_LENGTH) throw refused('', `it is longer than ${MAX_LENGTH} characters`)
-  if (/[\p{Cc}\\]/u.test(text)) throw refused('', 'it holds control characters or backslashes')
+  if (text.length > MAX_LENGTH) throw refusedSource('', `it is longer than ${MAX_LENGTH} characters`)
+  if (/[\p{Cc}\\]/u.test(text)) throw refusedSource('', 'it holds control characters or backslashes')
   const address = parseGetterAddress(text)
   const url = address.location.includes('://') ? URL.parse(address.location) : null
-  if (url === null) throw refused('', 'it is neither a URL nor a short form that clients know')
+  if (url === null) throw refusedSource('', 'it is neither a URL nor a short form that clients know')
   const scheme = address.getter ?? url.protocol.slice(0, -1)
-  if (url.hash !== '') throw refused(scheme, 'it has a fragment')
+  if (url.hash !== '') throw refusedSource(scheme, 'it has a fragment')
   if (url.password !== '')
-    throw refused(scheme, 'it holds a password; credentials belong to `hosts` of the configuration')
+    throw refusedSource(scheme, 'it holds a password; credentials belong to `hosts` of the configuration')
   if (scheme === 'git' && address.getter === 'git') return gitSource(address, url)
   if (scheme !== 'https' && scheme !== 'http') throw unsupported(scheme)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unsupported(url.protocol.slice(0, -1))
@@ -165,14 +165,16 @@ function gitSource({ query, subfolder }: GetterAddress, url: URL): GitSource {
   for (const { name, value } of query) {
     if (name === 'ref') ref = parseRef(value)
     else if (name === 'sshkey')
-      throw refused('git', 'it holds a private key; keys belong to `hosts` of the configuration')
-    else if (name === 'checksum') throw refused('git', 'no checksum can be stated for a git repository; name a commit')
+      throw refusedSource('git', 'it holds a private key; keys belong to `hosts` of the configuration')
+    else if (name === 'checksum')
+      throw refusedSource('git', 'no checksum can be stated for a git repository; name a commit')
     else if (name !== 'depth' && name !== 'archive')
-      throw refused('git', 'it has a parameter that git sources do not have')
+      throw refusedSource('git', 'it has a parameter that git sources do not have')
   }
   if (!['https:', 'http:', 'ssh:', 'file:'].includes(url.protocol))
     throw unsupported(`git::${url.protocol.slice(0, -1)}`)
-  if (url.hostname.startsWith('-') || url.username.startsWith('-')) throw refused('git', 'a name begins with a dash')
+  if (url.hostname.startsWith('-') || url.username.startsWith('-'))
+    throw refusedSource('git', 'a name begins with a dash')
   const repository = new URL(url)
   repository.search = ''
   // A name without a password says nothing; the configuration has the credentials of hosts.
@@ -185,7 +187,7 @@ function parseRef(value: string): string | undefined {
   const ref = decode(value)
   if (ref === '') return undefined
   if (ref === undefined || ref.length > 255 || NO_REF.test(ref))
-    throw refused('git', 'its ref is none that git can have')
+    throw refusedSource('git', 'its ref is none that git can have')
   return ref
 }
 
@@ -209,7 +211,7 @@ function archiveSource(address: GetterAddress, url: URL): HttpArchiveSource {
 function parseFormat(value: string, scheme: string): ArchiveFormat {
   const format = FORMATS.find(([suffix]) => suffix === value)?.[1]
   if (format !== undefined) return format
-  throw refused(scheme, 'its `archive` names no kind of archive that holds a folder')
+  throw refusedSource(scheme, 'its `archive` names no kind of archive that holds a folder')
 }
 
 function formatBySuffix(pathname: string): ArchiveFormat | undefined {
@@ -221,7 +223,7 @@ function parseChecksum(value: string, scheme: string): SourceChecksum {
     /^(?:(md5|sha1|sha256|sha512):)?([0-9a-f]+)$/.exec(decode(value)?.toLowerCase() ?? '') ?? []
   const algorithm = ALGORITHMS_BY_LENGTH.get(digits.length)
   if (algorithm !== undefined && (named === undefined || named === algorithm)) return { algorithm, hex: digits }
-  throw refused(scheme, 'its `checksum` is no digest: expected e.g. `sha256:` and 64 hexadecimal digits')
+  throw refusedSource(scheme, 'its `checksum` is no digest: expected e.g. `sha256:` and 64 hexadecimal digits')
 }
 
 /** Without empty parts; nothing in it leaves the package. Only an archive has the glob `*` for its one top folder. */
@@ -230,7 +232,7 @@ function parseSubfolder(text: string, scheme: string): string {
   for (const [index, part] of parts.entries()) {
     if (index === 0 && part === '*' && (scheme === 'https' || scheme === 'http')) continue
     if (part === '.' || part === '..' || !FOLDER_NAME.test(part)) {
-      throw refused(scheme, 'its sub-folder leaves the package, or has characters that clients would change')
+      throw refusedSource(scheme, 'its sub-folder leaves the package, or has characters that clients would change')
     }
   }
   return parts.join('/')
@@ -245,11 +247,11 @@ function decode(value: string): string | undefined {
 }
 
 function unsupported(scheme: string): MirrorError<'MODULE_SOURCE_REFUSED'> {
-  return refused(scheme, 'this mirror fetches modules from git repositories (https, ssh) and https archives only')
+  return refusedSource(scheme, 'this mirror fetches modules from git repositories (https, ssh) and https archives only')
 }
 
-/** Nothing of the source is repeated: it may hold a token. */
-function refused(scheme: string, reason: string): MirrorError<'MODULE_SOURCE_REFUSED'> {
+/** Refuses a source by its scheme; nothing else of it is repeated: it may hold a token. */
+export function refusedSource(scheme: string, reason: string, cause?: unknown): MirrorError<'MODULE_SOURCE_REFUSED'> {
   const what = scheme === '' ? 'the module source is refused' : `the module source (${scheme}) is refused`
-  return new MirrorError('MODULE_SOURCE_REFUSED', `${what}: ${reason}`, { scheme, reason })
+  return new MirrorError('MODULE_SOURCE_REFUSED', `${what}: ${reason}`, { scheme, reason }, cause)
 }

@@ -10,6 +10,8 @@ import { GitRepository } from '../upstream/module-source/git-source-fixture.ts'
 import { startMirror, type TestMirror } from './mirror-fixture.ts'
 import { HOST } from './mirror-workspace.ts'
 import {
+  askModule,
+  askModuleVersions,
   bothServicesConfig,
   createModuleWorkspace,
   init,
@@ -186,6 +188,17 @@ async function expectAllInstalled(cliConfig?: string): Promise<void> {
   }
 }
 
+/** What clients get to see of modules, without the archives. */
+async function shownOfModules(): Promise<string> {
+  const shown: unknown[] = []
+  for (const name of Object.keys(calls)) {
+    const list = await askModuleVersions(mirror, `acme/${name}/aws`)
+    const { headers } = await askModule(mirror, `acme/${name}/aws`, '1.0.0')
+    shown.push(list.headers, list.json(), headers)
+  }
+  return JSON.stringify(shown)
+}
+
 describe.skipIf(!ready)('terraform init with modules of every form', () => {
   test('providers by the network mirror, modules by the host block', () => expectAllInstalled(), 120_000)
 
@@ -193,6 +206,10 @@ describe.skipIf(!ready)('terraform init with modules of every form', () => {
     origin.reset()
     await expectAllInstalled(bothServicesConfig(localUrl(mirror)))
     expect([origin.gitFetches, origin.count('archive'), origin.count('module-download')]).toEqual([0, 0, 0])
+  })
+
+  test('no answer names another host than the mirror, or holds a URL at all (B50)', async () => {
+    expect(await shownOfModules()).not.toMatch(/:\/\/|example\.test|127\.0\.0\.1|git::/)
   })
 
   test('with the origin and its git hosts stopped, also after a restart', async () => {

@@ -386,7 +386,7 @@ describe.skipIf(!ready)('what runs with git', () => {
       using _fault = origin.fault({ kind: 'git', method: 'POST' }, behaviour)
       const answer = await refusalOf(mirror, own('acme/net.git?ref=v1.0.0'))
       expect([502, 504]).toContain(answer.status)
-      expect(answer.json().code).toMatch(/^UPSTREAM_(?:UNREACHABLE|STATUS|INVALID)$/)
+      expect(answer.json().code).toMatch(/^UPSTREAM_(?:UNREACHABLE|STATUS|INVALID|TIMEOUT)$/)
     }
     expect((await readdir(join(mirror.dataDir, 'tmp'))).filter(isWorkspace)).toEqual([])
     expect(await processesOf(mirror)).toEqual([])

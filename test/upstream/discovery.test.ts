@@ -46,6 +46,11 @@ function setUp(overrides: Partial<DiscoveryOptions> = {}) {
   return { client, memory, clock, logged, create, discovery: create() }
 }
 
+function askModules(discovery: Discovery) {
+  const request = { signal: AbortSignal.timeout(10_000), hops: [] }
+  return discovery.serviceBase('modules.v1', request).then(({ url }) => url.href)
+}
+
 function ask(discovery: Discovery, signal = AbortSignal.timeout(10_000), hops: readonly string[] = []) {
   return discovery.serviceBase('providers.v1', { signal, hops }).then(({ url }) => url.href)
 }
@@ -58,6 +63,33 @@ async function setUpExpired() {
   parts.clock.at += FRESH_FOR_MS
   return parts
 }
+
+describe('modules', () => {
+  const MODULES = 'https://registry.acme.example/m/'
+
+  test('what is missing is named by what was asked for', async () => {
+    const { client, discovery } = setUp()
+    const fields = { upstreamUrl: WELL_KNOWN, upstreamStatus: 404 }
+    await expect(askModules(discovery)).rejects.toMatchObject({ code: 'NO_MODULE_SERVICE', fields })
+    client.on(WELL_KNOWN, GOOD)
+    await expect(askModules(discovery)).rejects.toMatchObject({ code: 'NO_MODULE_SERVICE' })
+    client.on(WELL_KNOWN, { body: { 'modules.v1': '/m/' } })
+    expect(await askModules(discovery)).toBe(MODULES)
+    await expect(ask(discovery)).rejects.toMatchObject({ code: 'NO_PROVIDER_SERVICE' })
+  })
+
+  test('an unusable service is a fault of the document for as long as it stands there, and of no other service', async () => {
+    const { client, discovery, clock } = setUp()
+    client.on(WELL_KNOWN, { body: { 'providers.v1': '/v1/providers/', 'modules.v1': 'ftp://registry.acme.example/' } })
+    await expect(askModules(discovery)).rejects.toMatchObject({ code: 'UPSTREAM_INVALID' })
+    expect(await ask(discovery)).toBe(BASE)
+    client.on(WELL_KNOWN, { body: { 'modules.v1': '/m/', 'providers.v1': '/v1/providers/' } })
+    expect(await askModules(discovery)).toBe(MODULES)
+    clock.at += FRESH_FOR_MS
+    client.on(WELL_KNOWN, { body: { 'providers.v1': '/v1/providers/', 'modules.v1': 'ftp://registry.acme.example/' } })
+    expect(await askModules(discovery)).toBe(MODULES)
+  })
+})
 
 describe('the request', () => {
   test('goes to the well-known URL with the limits of the clients, the hops and no foreign trust', async () => {

@@ -13,7 +13,7 @@ export type OriginRepositoriesOptions = Pick<GitRepositoriesOptions, 'workspaces
 
 /** The git repositories that an origin's documents point to, under the same rules as everything else of that origin. */
 export function createOriginRepositories(client: OriginClientOptions, git: OriginRepositoriesOptions): GitRepositories {
-  const { hostname, token, address, allowedHosts, ca, userAgent, retries, observer, log } = client
+  const { hostname, token, address, allowedHosts, ca, userAgent, idleTimeoutMs, retries, observer, log } = client
   const own = git.credentials.get(hostname) ?? (token === undefined ? undefined : { token })
   return new GitRepositories({
     ...git,
@@ -27,6 +27,7 @@ export function createOriginRepositories(client: OriginClientOptions, git: Origi
     }),
     ca,
     userAgent,
+    idleTimeoutMs,
     retries,
     observer,
     log,

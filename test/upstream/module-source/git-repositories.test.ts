@@ -50,6 +50,7 @@ function repositories(more: Partial<ConstructorParameters<typeof GitRepositories
     userAgent: 'test',
     workspaces: new DiskWorkspaces(join(work.path, 'tmp')),
     limits: LIMITS,
+    idleTimeoutMs: 60_000,
     retries: 0,
     observer: { answered: () => undefined, received: () => undefined, retried: () => undefined },
     log: silentLog(),

@@ -26,7 +26,14 @@ const dial: Dial = async () => {
 }
 
 function start(options: Partial<TunnelProxyOptions> = {}): Promise<TunnelProxy> {
-  return TunnelProxy.start({ urlRules: () => undefined, dial, maxBytes: 1_000, received: () => undefined, ...options })
+  return TunnelProxy.start({
+    urlRules: () => undefined,
+    dial,
+    maxBytes: 1_000,
+    idleTimeoutMs: 60_000,
+    received: () => undefined,
+    ...options,
+  })
 }
 
 /** Opens a tunnel; gives the socket and the first answer. */
@@ -81,7 +88,7 @@ describe('TunnelProxy', () => {
     expect(proxy.failure).toBeUndefined()
   })
 
-  it('remembers why it refused, and cuts what sends too much', async () => {
+  it('remembers why it refused, and cuts what sends too much, or nothing', async () => {
     const place = { host: 'git.example.test', upstreamUrl: 'https://git.example.test/', reason: 'no' }
     await using strict = await start({
       urlRules: () => {
@@ -96,5 +103,9 @@ describe('TunnelProxy', () => {
     socket.write('more than ten bytes')
     await once(socket, 'close')
     expect(proxy.failure).toMatchObject({ code: 'UPSTREAM_TOO_LARGE', fields: { maxBytes: 10 } })
+
+    await using idle = await start({ idleTimeoutMs: 50 })
+    await once((await tunnel(idle)).socket, 'close')
+    expect(idle.failure).toMatchObject({ code: 'UPSTREAM_TIMEOUT' })
   })
 })

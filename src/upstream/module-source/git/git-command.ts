@@ -1,6 +1,6 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
-import { MirrorError } from '../../../errors.ts'
+import { refusedSource } from '../../../protocol/module-source.ts'
 
 /** A `git` that ran and failed. */
 export class GitFailed extends Error {
@@ -90,12 +90,6 @@ async function readAll(stdout: Readable): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-function missingGit(cause: unknown): MirrorError {
-  const reason = 'there is no `git` on the machine of this mirror; install it'
-  return new MirrorError(
-    'MODULE_SOURCE_REFUSED',
-    `the module source (git) is refused: ${reason}`,
-    { scheme: 'git', reason },
-    cause,
-  )
+function missingGit(cause: unknown): Error {
+  return refusedSource('git', 'there is no `git` on the machine of this mirror; install it', cause)
 }

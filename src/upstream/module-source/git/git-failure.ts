@@ -1,4 +1,5 @@
 import { isMirrorError, MirrorError } from '../../../errors.ts'
+import { refusedSource } from '../../../protocol/module-source.ts'
 import { placeOf } from '../../failure.ts'
 import { GitFailed } from './git-command.ts'
 
@@ -13,16 +14,7 @@ const MEANINGS: readonly (readonly [pattern: RegExp, explain: Explain])[] = [
     (place) =>
       new MirrorError('STORAGE_FULL', `Cannot fetch ${place.upstreamUrl}: the disk is full.`, { operation: 'fetch' }),
   ],
-  [
-    /cannot run ssh/i,
-    () => {
-      const reason = 'there is no `ssh` on the machine of this mirror; install it'
-      return new MirrorError('MODULE_SOURCE_REFUSED', `the module source (git::ssh) is refused: ${reason}`, {
-        scheme: 'git::ssh',
-        reason,
-      })
-    },
-  ],
+  [/cannot run ssh/i, () => refusedSource('git::ssh', 'there is no `ssh` on the machine of this mirror; install it')],
   [
     /protocol .* (?:not supported|disabled)|transport .* not allowed/i,
     (place, said) =>

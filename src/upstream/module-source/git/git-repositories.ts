@@ -1,23 +1,16 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { isMirrorError, MirrorError } from '../../../errors.ts'
 import type { Log } from '../../../log.ts'
-import type { GitSource } from '../../../protocol/module-source.ts'
-import { parseRemoteSource } from '../../../protocol/module-source.ts'
-import { AttemptFailed } from '../../failure.ts'
+import { type GitSource, refusedSource } from '../../../protocol/module-source.ts'
 import type { UpstreamObserver } from '../../observer.ts'
 import { Retries } from '../../retry.ts'
 import type { UrlRules } from '../../url-rules.ts'
 import type { ModuleFile, ModuleLimits, ModuleTree } from '../module-tree.ts'
-import { invalidModule, layOutTree, type SourceEntry, type TreeLayout } from '../tree-layout.ts'
-import type { Workspace, Workspaces } from '../workspace.ts'
+import { layOutTree, type TreeLayout } from '../tree-layout.ts'
+import type { Workspaces } from '../workspace.ts'
 import type { Dial } from './dial.ts'
-import type { Environment } from './git-command.ts'
 import { type GitCredentials, makeGitEnvironment, sshHost } from './git-environment.ts'
-import { gitError } from './git-failure.ts'
-import { fetchCommit } from './git-fetch.ts'
-import { GitObjects, type GitPlace } from './git-objects.ts'
-import { isFullCommitId, resolveRef } from './git-refs.ts'
+import type { GitPlace } from './git-objects.ts'
+import { isFullCommitId } from './git-refs.ts'
+import { GitSession } from './git-session.ts'
 import { TunnelProxy } from './tunnel-proxy.ts'
 
 /** What repositories are fetched with, under the rules of one origin. */
@@ -30,6 +23,8 @@ export interface GitRepositoriesOptions {
   readonly userAgent: string
   readonly workspaces: Workspaces
   readonly limits: ModuleLimits
+  /** The longest silence of a host. */
+  readonly idleTimeoutMs: number
   /** How often a fetch is begun anew that failed on its way. */
   readonly retries: number
   readonly observer: UpstreamObserver
@@ -37,9 +32,6 @@ export interface GitRepositoriesOptions {
   /** For tests: `git::file` is fetched too. */
   readonly allowFile?: boolean
 }
-
-const MAX_SUBMODULES = 100
-const MAX_DEPTH = 5
 
 /** Fetches modules out of git repositories by the system's `git`, in an environment of our own. */
 export class GitRepositories {
@@ -75,7 +67,7 @@ export class GitRepositories {
   async #attempt<T>(
     source: GitSource,
     signal: AbortSignal,
-    work: (session: Session, opened: AsyncDisposableStack) => Promise<T>,
+    work: (session: GitSession, opened: AsyncDisposableStack) => Promise<T>,
   ): Promise<T> {
     this.#assertAllowed(source)
     const { retries, observer, log } = this.#options
@@ -88,24 +80,16 @@ export class GitRepositories {
     })
   }
 
-  async #begin(opened: AsyncDisposableStack, signal: AbortSignal): Promise<Session> {
-    const {
-      workspaces,
-      urlRules,
-      dial,
-      limits,
-      observer,
-      credentials,
-      ca,
-      userAgent,
-      allowFile = false,
-    } = this.#options
+  async #begin(opened: AsyncDisposableStack, signal: AbortSignal): Promise<GitSession> {
+    const { workspaces, urlRules, dial, limits, idleTimeoutMs, observer, allowFile = false } = this.#options
+    const { credentials, ca, userAgent } = this.#options
     const workspace = opened.use(await workspaces.create())
     const received = (host: string, bytes: number): void => observer.received(host, bytes)
-    const proxy = opened.use(await TunnelProxy.start({ urlRules, dial, maxBytes: limits.downloadBytes, received }))
+    const maxBytes = limits.downloadBytes
+    const proxy = opened.use(await TunnelProxy.start({ urlRules, dial, maxBytes, idleTimeoutMs, received }))
     const folder = workspace.path
     const env = await workspace.run(() => makeGitEnvironment({ credentials, ca, userAgent, folder, proxy, allowFile }))
-    return new Session({
+    return new GitSession({
       workspace,
       proxy,
       env,
@@ -121,105 +105,18 @@ export class GitRepositories {
     const scheme = url.protocol.slice(0, -1)
     if (scheme === 'file' && this.#options.allowFile === true) return
     if (scheme !== 'https' && scheme !== 'ssh')
-      throw refused(`git::${scheme}`, 'only https and ssh are safe ways to a repository')
+      throw refusedSource(`git::${scheme}`, 'only https and ssh are safe ways to a repository')
     this.#options.urlRules(new URL(`https://${url.hostname}:${url.port || (scheme === 'ssh' ? 22 : 443)}/`))
     if (scheme === 'https') return
     const host = sshHost(url)
     const { sshKeyFile, knownHostsFile } = this.#options.credentials.get(host) ?? {}
     if (sshKeyFile === undefined || knownHostsFile === undefined) {
-      throw refused(
+      throw refusedSource(
         'git::ssh',
         `set hosts.${host}.sshKeyFile and hosts.${host}.knownHostsFile, or have the registry name an https URL`,
       )
     }
   }
-}
-
-interface SessionParts {
-  readonly workspace: Workspace
-  readonly proxy: TunnelProxy
-  readonly env: Environment
-  readonly opened: AsyncDisposableStack
-  readonly signal: AbortSignal
-  readonly limits: ModuleLimits
-  readonly assertAllowed: (source: GitSource) => void
-}
-
-/** One fetch: a repository and its submodules. */
-class Session {
-  readonly #parts: SessionParts
-  #count = 0
-
-  constructor(parts: SessionParts) {
-    this.#parts = parts
-  }
-
-  /** Runs work of this session; what git or the disk complains of becomes an error of ours. */
-  async run<T>({ url }: GitSource, work: () => Promise<T>): Promise<T> {
-    const { workspace, proxy, signal } = this.#parts
-    try {
-      return await workspace.run(work)
-    } catch (error) {
-      signal.throwIfAborted()
-      const failure = gitError(error, url, proxy.failure)
-      throw isPassing(failure) ? new AttemptFailed(failure, 'connection') : failure
-    }
-  }
-
-  resolve(source: GitSource): ReturnType<typeof resolveRef> {
-    const { workspace, env, signal } = this.#parts
-    return resolveRef(source, { cwd: workspace.path, env, signal })
-  }
-
-  /** The entries of a source and of all below it, their paths behind `prefix`. */
-  async fetch(
-    source: GitSource,
-    { prefix, depth }: { prefix: string; depth: number },
-  ): Promise<{ entries: SourceEntry<GitPlace>[]; commit: string; moving: boolean }> {
-    const { workspace, env, opened, signal, limits } = this.#parts
-    if (depth > MAX_DEPTH || this.#count > MAX_SUBMODULES) throw invalidModule('its submodules have no end')
-    const gitDir = join(workspace.path, `repository-${this.#count++}`)
-    await mkdir(gitDir)
-    const { commit, moving } = await fetchCommit(source, { gitDir, env, signal })
-    const objects = opened.use(new GitObjects({ gitDir, env, signal }))
-    const { entries: own, gitlinks } = await objects.list(commit, limits.files)
-    const entries = own.map((entry) => ({ ...entry, path: prefix + entry.path }))
-    const urls = gitlinks.length === 0 ? new Map<string, string>() : await objects.submoduleUrls(commit)
-    for (const link of gitlinks) {
-      const url = urls.get(link.path)
-      if (url === undefined)
-        throw invalidModule(`it has a submodule without an address at ${JSON.stringify(link.path)}`)
-      const inner = submoduleSource(url, source.url, link.commit)
-      this.#parts.assertAllowed(inner)
-      const found = await this.fetch(inner, { prefix: `${prefix}${link.path}/`, depth: depth + 1 })
-      entries.push(...found.entries)
-    }
-    return { entries, commit, moving }
-  }
-}
-
-function isPassing(error: unknown): error is MirrorError {
-  if (!isMirrorError(error)) return false
-  return (
-    error.is('UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT') ||
-    (error.is('UPSTREAM_STATUS') && error.fields.upstreamStatus >= 500)
-  )
-}
-
-/** Relative addresses count from the repository's own, as if that were a folder. */
-function submoduleSource(address: string, parent: URL, commit: string): GitSource {
-  const relative = /^\.\.?\//.test(address)
-  const text = relative ? new URL(address, `${parent.href.replace(/\/+$/, '')}/`).href : address
-  const source = parseRemoteSource(text.startsWith('git::') ? text : `git::${text}`)
-  if (source.kind === 'git') return { ...source, ref: commit }
-  throw refused('git', 'a submodule has an address that is no git repository')
-}
-
-function refused(scheme: string, reason: string): MirrorError<'MODULE_SOURCE_REFUSED'> {
-  return new MirrorError('MODULE_SOURCE_REFUSED', `the module source (${scheme}) is refused: ${reason}`, {
-    scheme,
-    reason,
-  })
 }
 
 class GitTree implements ModuleTree {

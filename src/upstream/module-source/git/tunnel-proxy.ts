@@ -15,6 +15,8 @@ export interface TunnelProxyOptions {
   readonly dial: Dial
   /** Of everything that comes in, over all tunnels. */
   readonly maxBytes: number
+  /** A tunnel in which nothing moves for so long is cut. */
+  readonly idleTimeoutMs: number
   /** Told of bytes that came in. */
   readonly received: (host: string, bytes: number) => void
 }
@@ -95,18 +97,21 @@ export class TunnelProxy implements AsyncDisposable {
     // A pipe hands on the end of a side, not its death: the other would wait for ever.
     client.once('close', () => server.destroy())
     server.once('close', (hadError: boolean) => hadError && client.destroy())
+    server.setTimeout(this.#options.idleTimeoutMs, () => this.#giveUp(url))
     server.on('data', (bytes: Buffer) => {
       this.#received += bytes.length
       this.#options.received(url.host, bytes.length)
-      if (this.#received > this.#options.maxBytes) this.#cut(url)
+      if (this.#received > this.#options.maxBytes) this.#cut(tooLarge(url, this.#options.maxBytes))
     })
   }
 
-  #cut(url: URL): void {
-    const { maxBytes } = this.#options
-    const upstreamUrl = redactUrl(url)
-    const message = `${url.host} sends more than the limit of ${maxBytes} bytes for one module`
-    this.#failure ??= new MirrorError('UPSTREAM_TOO_LARGE', message, { host: url.host, upstreamUrl, maxBytes })
+  #giveUp(url: URL): void {
+    const message = `${url.host} sent nothing for ${this.#options.idleTimeoutMs} ms`
+    this.#cut(new MirrorError('UPSTREAM_TIMEOUT', message, { host: url.host, upstreamUrl: redactUrl(url) }))
+  }
+
+  #cut(failure: MirrorError): void {
+    this.#failure ??= failure
     for (const socket of this.#sockets) socket.destroy()
   }
 
@@ -121,6 +126,11 @@ export class TunnelProxy implements AsyncDisposable {
     const wanted = Buffer.from(`Basic ${Buffer.from(this.credentials).toString('base64')}`)
     return given.length === wanted.length && timingSafeEqual(given, wanted)
   }
+}
+
+function tooLarge(url: URL, maxBytes: number): MirrorError {
+  const message = `${url.host} sends more than the limit of ${maxBytes} bytes for one module`
+  return new MirrorError('UPSTREAM_TOO_LARGE', message, { host: url.host, upstreamUrl: redactUrl(url), maxBytes })
 }
 
 function describe(error: unknown, url: URL): MirrorError {
