@@ -6,7 +6,8 @@ FROM ${BASE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-fund --no-audit
-COPY LICENSE ./
+COPY LICENSE README.md CONTRIBUTING.md config.example.yaml ./
+COPY deploy ./deploy
 COPY docs ./docs
 COPY packaging ./packaging
 COPY src ./src

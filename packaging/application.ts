@@ -20,7 +20,7 @@ export interface Application {
  *
  *     dist/          the bundle; dist/terramirror.js is what to start
  *     node_modules/  the packages that are not bundled
- *     docs/          the pages that the mirror hands out to people
+ *     docs/          the pages that the mirror hands out to people, and what they point to beside it
  *     package.json   name and version
  *     LICENSE, THIRD-PARTY-LICENSES.txt
  *     sbom.cdx.json  the packages in it (CycloneDX)
@@ -40,17 +40,20 @@ export async function writeApplication(folder: string): Promise<Application> {
   const packages = [...bundle.packages, ...UNBUNDLED.map((each) => `node_modules/${each}`)].sort()
   const gpl = await readFile(join(PROJECT, 'packaging/files/GPL-3.0.txt'), 'utf8')
   await cp(join(PROJECT, 'LICENSE'), join(target, 'LICENSE'))
-  await copyPages(join(target, 'docs'))
+  await copyPages(target)
   await writeFile(join(target, 'THIRD-PARTY-LICENSES.txt'), `${collectLicences(packages)}${gpl}`)
   await writeFile(join(target, 'sbom.cdx.json'), createSbom(manifest, packages))
   return { manifest, packages }
 }
 
+/** The documentation, and what it points to, so that no link of it is dead. */
+const PAGES = [
+  ...['docs/*.md', 'docs/adr/*.md', 'README.md', 'CONTRIBUTING.md', 'config.example.yaml', 'packaging/files/README.md'],
+  ...['deploy/**/*.yaml', 'deploy/**/*.service', 'docs/images/*'],
+]
+
 async function copyPages(target: string): Promise<void> {
-  await mkdir(target)
-  for (const page of globSync('*.md', { cwd: join(PROJECT, 'docs') }).sort()) {
-    await cp(join(PROJECT, 'docs', page), join(target, page))
-  }
+  for (const page of globSync(PAGES, { cwd: PROJECT }).sort()) await cp(join(PROJECT, page), join(target, page))
 }
 
 async function copyPackage(name: string, target: string): Promise<void> {

@@ -66,16 +66,29 @@ async function sumUp(root: string): Promise<string> {
 
 /** `npm run package [-- x64 arm64]`: into `build`, with their `SHA256SUMS`. */
 async function main(wanted: readonly string[]): Promise<void> {
+  if (wanted.some((name) => !(ARCHITECTURES as readonly string[]).includes(name))) {
+    process.stderr.write(
+      `usage: npm run package [-- ${ARCHITECTURES.join(' ')}]\nWrites build/terramirror-VERSION-linux-ARCHITECTURE.tar.gz\n`,
+    )
+    process.exitCode = wanted.includes('--help') ? 0 : 2
+    return
+  }
   const folder = join(PROJECT, 'build')
   const time = await findBuildTime(process.env)
-  const lines: string[] = []
   for (const architecture of ARCHITECTURES) {
     if (wanted.length > 0 && !wanted.includes(architecture)) continue
     const file = await writePackage({ architecture, folder, time })
-    lines.push(`${await sha256Of(file)}  ${relative(folder, file)}\n`)
     process.stdout.write(`${relative(process.cwd(), file)}\n`)
   }
-  await writeFile(join(folder, 'SHA256SUMS'), lines.join(''))
+  // With those that an earlier run left: what is there has its line.
+  await writeFile(join(folder, 'SHA256SUMS'), await sumUpArchives(folder))
+}
+
+async function sumUpArchives(folder: string): Promise<string> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.tar.gz')).sort()
+  const lines: string[] = []
+  for (const name of names) lines.push(`${await sha256Of(join(folder, name))}  ${name}\n`)
+  return lines.join('')
 }
 
 if (import.meta.main) await main(process.argv.slice(2))

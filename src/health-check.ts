@@ -22,6 +22,7 @@ export async function findHealthProblem(config: Config): Promise<string | undefi
     const { code, message } = error as NodeJS.ErrnoException
     // With `clientCaFile` that is the right answer, and it comes after we saw our own certificate.
     if (code === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') return undefined
+    if (code === 'EPROTO') return `${address} port ${port} answers, but not as a TLS server does`
     return `${address} port ${port} does not answer: ${code ?? message}`
   }
 }

@@ -11,6 +11,8 @@ import type { RunningServer } from './server.ts'
 import { nameSources } from './source-stack.ts'
 import { startNotice } from './start-notice.ts'
 
+/** A SIGINT that comes again within this time is the same key stroke by another way. */
+const SAME_KEY_MS = 500
 /** Running downloads get this long when the process is told to stop. */
 const STOP_GRACE_MS = 30_000
 
@@ -20,10 +22,17 @@ const program = new Command('terramirror')
   .description('A caching pull-through mirror for Terraform and OpenTofu that verifies everything it serves.')
   .version(version)
   .exitOverride()
+  .configureHelp({ subcommandTerm: (command) => command.name() })
 
 addConfigOptions(program.command('serve', { isDefault: true }))
   .description('serve the mirror until it is told to stop')
-  .action(async (options: ConfigOptions) => serve(await loadConfigFor(options)))
+  // What is no command comes here, because it is the default.
+  .argument('[nothing...]')
+  .usage('[options]')
+  .action(async ([unknown]: string[], options: ConfigOptions) => {
+    if (unknown !== undefined) program.error(`error: ${explainUnknown(unknown)}`, { exitCode: 2 })
+    await serve(await loadConfigFor(options))
+  })
 
 addConfigOptions(program.command('healthcheck'))
   .description('ask the mirror that serves this configuration here whether it is well; exit code 1 if not')
@@ -36,6 +45,13 @@ addConfigOptions(program.command('healthcheck'))
   })
 
 addClientConfig(program)
+
+/** A setting without its option comes from `npm start --set …`: npm keeps options for itself. */
+function explainUnknown(word: string): string {
+  if (word.includes('=')) return `'${word}' belongs behind --set; with npm: npm start -- --set ${word}`
+  const names = program.commands.map((command) => command.name())
+  return `unknown command '${word}'; there are ${names.join(', ')}`
+}
 
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {
@@ -62,10 +78,12 @@ async function serve(config: Config): Promise<void> {
 }
 
 function listenForSignals(log: Log, stopping: PromiseWithResolvers<number>): void {
-  let stopped = false
+  let told: { readonly signal: NodeJS.Signals; readonly at: number } | undefined
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopped) process.exit(0)
-    stopped = true
+    // The same Ctrl-C once more, by npm beside the terminal.
+    if (told?.signal === 'SIGINT' && signal === 'SIGINT' && performance.now() - told.at < SAME_KEY_MS) return
+    if (told !== undefined) process.exit(0)
+    told = { signal, at: performance.now() }
     log.info({ signal }, 'stopping: running downloads may finish')
     stopping.resolve(0)
   }

@@ -117,8 +117,8 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     accept: (socket, handOver) => front.accept(socket, handOver),
     onHandshakeFailure: limitRate((error: Error) =>
       log.info(
-        { reason: 'code' in error ? error.code : error.message },
-        'a client broke off the TLS handshake: does it trust our CA?',
+        { reason: reasonOf(error) },
+        `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
       ),
     ),
   })
@@ -137,6 +137,14 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       return closing
     },
   }
+}
+
+const HANDSHAKES: Readonly<Record<string, string>> = {
+  ERR_SSL_HTTP_REQUEST: 'spoke plain http to the TLS port: its URL must begin with https',
+}
+
+function reasonOf(error: Error): string {
+  return 'code' in error ? String(error.code) : error.message
 }
 
 /** Passes a call on at most once in ten seconds: what strangers can cause must not fill the log. */

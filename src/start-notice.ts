@@ -40,8 +40,9 @@ export function startNotice(config: Config, server: StartedServer): string {
   )
   if (server.caBundleFile !== undefined) lines.push(`export SSL_CERT_FILE=${quote(server.caBundleFile)}`)
   lines.push('terraform init', '')
-  if (server.caFile !== undefined)
-    lines.push(`Other machines need the certificate authority in ${server.caFile}; see README.md.`, '')
+  lines.push(`For other machines, modules, CI and OpenTofu there is a page at ${server.url}`)
+  if (server.caFile !== undefined) lines.push(`(other machines must trust ${server.caFile}, which it also hands out).`)
+  lines.push('')
   return lines.join('\n')
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { lstatSync, mkdirSync } from 'node:fs'
-import { enableCompileCache } from 'node:module'
+import nodeModule from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -8,6 +8,8 @@ import { join } from 'node:path'
  * What a user starts. It only prepares Node.js for the rest: code that was compiled once is read from a cache at the
  * next start. Without a cache everything works, a little later.
  */
+
+const OLDEST_NODE = 24
 
 /**
  * Where Node.js may keep compiled code of this user, unless NODE_COMPILE_CACHE names a place. Whoever can write there
@@ -26,8 +28,14 @@ function findCacheFolder(): string | undefined {
   }
 }
 
+if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
+  process.stderr.write(
+    `terramirror: Node.js ${process.versions.node} is too old; it needs ${OLDEST_NODE} or newer, e.g. node_modules/.bin/node of a clone\n`,
+  )
+  process.exit(1)
+}
 if (process.env.NODE_COMPILE_CACHE === undefined) {
   const folder = findCacheFolder()
-  if (folder !== undefined) enableCompileCache(folder)
+  if (folder !== undefined) nodeModule.enableCompileCache(folder)
 }
 await import('./main.ts')

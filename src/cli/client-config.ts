@@ -35,6 +35,11 @@ export function addClientConfig(program: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
       const { for: client, door, direct } = options
+      if (direct && door === 'host') {
+        command.error('error: --direct belongs to the network mirror; use it with --door mirror or both', {
+          exitCode: 2,
+        })
+      }
       const given = options.baseUrl === undefined ? undefined : readBaseUrl(options.baseUrl, door)
       if (given?.problem !== undefined) command.error(`error: --base-url: ${given.problem}`, { exitCode: 2 })
       const config = await loadConfigFor(options)

@@ -40,7 +40,8 @@ const FORMS: readonly Form[] = [
     label: 'Modules too',
     door: 'both',
     direct: false,
-    about: 'Modules and “providers lock” come through this mirror as well, which gives lock files for all platforms.',
+    about:
+      'Modules come through this mirror as well, and so does “providers lock”, which records hashes for every platform that you name.',
   },
 ]
 

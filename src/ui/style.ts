@@ -22,6 +22,7 @@ a:hover{text-decoration-thickness:2px}
 code{font-family:var(--mono);font-size:.9em;overflow-wrap:anywhere}
 .intro{padding:clamp(1.5rem,5vw,3.5rem) 0 0}
 .lead{margin:1.25rem 0 0;font-size:clamp(1.05rem,1rem + .4vw,1.25rem);color:var(--soft);max-width:60ch}
+.lead:last-child{margin-bottom:2.5rem}
 .lead code{color:var(--ink)}
 section{border-top:1px solid var(--line);padding:2.5rem 0 1.75rem}
 .content{min-width:0;margin-top:1rem}

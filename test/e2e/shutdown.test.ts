@@ -166,6 +166,20 @@ test.each<[NodeJS.Signals, NodeJS.Signals]>([
   expect((await download.end).complete).toBe(false)
 })
 
+test('one Ctrl-C that comes twice, by npm beside the terminal, lets running downloads finish', async () => {
+  await using mirror = await spawnMirror({ origin })
+  await mirror.ask(archivePath(mirror))
+  const download = await openDownload(mirror, archivePath(mirror))
+  await download.until(1)
+  download.pause()
+  signal(mirror, 'SIGINT')
+  const { ended } = signal(mirror, 'SIGINT')
+  await untilRefusing(mirror)
+  download.resume()
+  expect((await download.end).complete).toBe(true)
+  expect((await ended).code).toBe(0)
+})
+
 test('a stopped mirror starts again over its folder and serves what it holds', async () => {
   await using mirror = await spawnMirror({ origin })
   await mirror.ask(archivePath(mirror))
