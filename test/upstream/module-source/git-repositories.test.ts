@@ -155,6 +155,39 @@ describe('GitRepositories', () => {
     ])
   })
 
+  it('takes histories in which dates and names are odd, and refuses what could do harm', async () => {
+    await using odd = await GitRepository.make()
+    const tree = (await odd.commit({ 'main.tf': '# odd\n' })) && odd.git('rev-parse', 'HEAD^{tree}')
+    const write = (type: string, body: string) => {
+      const file = { object: body }
+      return odd.folder.write(file).then(() => odd.git('hash-object', '-t', type, '--literally', '-w', 'object'))
+    }
+    const faulty = await write('commit', `tree ${tree}\nauthor a<a@b> 01 +9999999\ncommitter a <a> 1 +0000\n\nodd\n`)
+    odd.git('tag', 'odd', faulty)
+    await using found = await open(odd.source('?ref=odd'))
+    expect([...found.files.keys()]).toEqual(['main.tf'])
+
+    const blob = odd.git('rev-parse', 'HEAD:main.tf')
+    await odd.folder.write({ entries: `100644 blob ${blob}\t.GIT\n` })
+    const evil = odd.folder.run('sh', '-c', 'git mktree < entries').toString().trim()
+    odd.git('tag', 'evil', odd.git('commit-tree', '-m', 'evil', evil))
+    await expect(open(odd.source('?ref=evil'))).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID',
+      message: expect.stringContaining('hasDotgit'),
+    })
+  })
+
+  it('refuses a submodule without an address, as clients do', async () => {
+    await using stray = await GitRepository.make()
+    await stray.folder.write({ 'main.tf': '# stray\n' })
+    stray.git('update-index', '--add', '--cacheinfo', `160000,${first},nested`)
+    stray.git('commit', '--quiet', '-m', 'stray')
+    await expect(open(stray.source())).rejects.toMatchObject({
+      code: 'MODULE_INVALID',
+      message: expect.stringContaining('a submodule without an address at "nested"'),
+    })
+  })
+
   it('holds the limits, and leaves nothing behind whatever happens', async () => {
     await expect(open(repository.source(), { limits: { ...LIMITS, files: 2 } })).rejects.toThrow(/more than 2 files/)
     await expect(open(repository.source(), { limits: { ...LIMITS, unpackedBytes: 9 } })).rejects.toThrow(
