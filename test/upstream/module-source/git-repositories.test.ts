@@ -1,6 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { silentLog } from '../../../src/log.ts'
 import { type GitSource, parseRemoteSource } from '../../../src/protocol/module-source.ts'
 import { DiskWorkspaces } from '../../../src/store/disk/workspaces.ts'
@@ -10,6 +11,8 @@ import { SourceFolder } from './archive-fixture.ts'
 import { GitRepository } from './git-source-fixture.ts'
 
 const LIMITS = { downloadBytes: 10_000_000, unpackedBytes: 10_000_000, files: 100 }
+
+const git = execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim()
 
 let work: SourceFolder
 let repository: GitRepository
@@ -195,6 +198,27 @@ describe('GitRepositories', () => {
     )
     await expect(open('git::file:///nowhere/at/all')).rejects.toMatchObject({ code: 'UPSTREAM_STATUS' })
     expect(await readdir(join(work.path, 'tmp'))).toEqual([])
+  })
+
+  it('says that git is missing where it is, and for ssh that ssh is', async () => {
+    vi.stubEnv('PATH', '/nonexistent')
+    try {
+      await expect(open(repository.source())).rejects.toMatchObject({
+        code: 'MODULE_SOURCE_REFUSED',
+        message: expect.stringContaining('no `git` on the machine'),
+      })
+      const onlyGit = await SourceFolder.make({ git: { link: git } })
+      await using _onlyGit = onlyGit
+      vi.stubEnv('PATH', onlyGit.path)
+      const known = { sshKeyFile: import.meta.filename, knownHostsFile: import.meta.filename }
+      const credentials = new Map([['git.example.test', known]])
+      await expect(open('git::ssh://git@git.example.test/a.git', { credentials })).rejects.toMatchObject({
+        code: 'MODULE_SOURCE_REFUSED',
+        message: expect.stringContaining('no `ssh` on the machine'),
+      })
+    } finally {
+      vi.unstubAllEnvs()
+    }
   })
 
   it('fetches files of this machine in tests only', async () => {
