@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { MirrorError, redactUrl } from '../errors.ts'
+import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Hostname } from '../protocol/hostname.ts'
 import { formatModuleAddress, type ModuleAddress } from '../protocol/module-address.ts'
@@ -21,7 +21,6 @@ import type { ModuleUpstreamFor } from './upstreams.ts'
 
 /** How long the registry's documents for a module may take. */
 const DOCUMENTS_MS = 8_000
-/** A repository with a long history takes minutes; nothing takes longer than this. */
 const FILES_MS = 15 * 60_000
 /** Modules of one origin whose files are fetched at one time: each may run a git, or a thread that unpacks. */
 const MAX_AT_ONCE = 8
@@ -43,6 +42,8 @@ export interface ModuleFetchesParts {
   readonly observer: MirrorObserver
   readonly now: () => number
   readonly log: Log
+  /** The most that all files of a module may take; a repository with a long history takes minutes. Default 15 minutes. */
+  readonly filesMs?: number
 }
 
 /** The pull-through of modules: location, files, one archive, record. The blob comes first, the record last. */
@@ -76,11 +77,11 @@ export class ModuleFetches {
     const { revision, source: heldSource } = held.state
     if (revision.kind === 'archive') return held
     const location = await this.#locate(id, held.spelling, hops)
-    const signal = this.#signal(DOCUMENTS_MS)
     const { source } = location
-    const now =
-      (await this.#upstream(id).currentCommit(location, { signal, hops })) ??
-      (source.kind === 'git' ? source.ref : undefined)
+    const current = await this.#within(DOCUMENTS_MS, id, (signal) =>
+      this.#upstream(id).currentCommit(location, { signal, hops }),
+    )
+    const now = current ?? (source.kind === 'git' ? source.ref : undefined)
     // A commit may be named by the first digits of its id.
     if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
@@ -100,8 +101,9 @@ export class ModuleFetches {
   }
 
   async #locate(id: ModuleId, spelling: string, hops: readonly string[]): Promise<ModuleLocation> {
-    const request = { signal: this.#signal(DOCUMENTS_MS), hops }
-    return await this.#upstream(id).locate(id.address, spelling, request)
+    return await this.#within(DOCUMENTS_MS, id, (signal) =>
+      this.#upstream(id).locate(id.address, spelling, { signal, hops }),
+    )
   }
 
   /** One origin that hangs must not hold up the modules of others. */
@@ -116,35 +118,45 @@ export class ModuleFetches {
     location: ModuleLocation,
     { hops, earlier }: { hops: readonly string[]; earlier: ModuleState | undefined },
   ): Promise<ModuleState> {
-    const { blobs, now, log, observer } = this.#parts
-    const request: UpstreamRequest = { signal: this.#signal(FILES_MS), hops }
+    const { filesMs = FILES_MS, observer } = this.#parts
     observer.downloading(1)
     try {
-      // First, so that a full disk leaves no work of others hanging.
-      await using incoming = await blobs.create()
-      await using tree = await this.#upstream(id).open(location, request)
-      if (tree.notes.length > 0)
-        log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
-      const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
-      if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
-      const { digest, size } = await incoming.commit()
-      const state: ModuleState = {
-        digest: asSha256(digest),
-        size,
-        tarDigest: asSha256(tarDigest),
-        unpackedBytes,
-        files: tree.files.size,
-        source: describeSource(location),
-        revision: tree.revision,
-        subfolder: servedSubfolder(location),
-        cachedAt: new Date(now()).toISOString(),
-      }
-      const { source, files, revision } = state
-      log.info({ module: describeModule(id), source, revision, digest, size, files }, 'fetched a module')
-      return state
+      return await this.#within(filesMs, id, (signal) =>
+        this.#archive(id, location, { request: { signal, hops }, earlier }),
+      )
     } finally {
       observer.downloading(-1)
     }
+  }
+
+  async #archive(
+    id: ModuleId,
+    location: ModuleLocation,
+    { request, earlier }: { request: UpstreamRequest; earlier: ModuleState | undefined },
+  ): Promise<ModuleState> {
+    const { blobs, now, log } = this.#parts
+    // First, so that a full disk leaves no work of others hanging.
+    await using incoming = await blobs.create()
+    await using tree = await this.#upstream(id).open(location, request)
+    if (tree.notes.length > 0)
+      log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
+    const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
+    if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
+    const { digest, size } = await incoming.commit()
+    const state: ModuleState = {
+      digest: asSha256(digest),
+      size,
+      tarDigest: asSha256(tarDigest),
+      unpackedBytes,
+      files: tree.files.size,
+      source: describeSource(location),
+      revision: tree.revision,
+      subfolder: servedSubfolder(location),
+      cachedAt: new Date(now()).toISOString(),
+    }
+    const { source, files, revision } = state
+    log.info({ module: describeModule(id), source, revision, digest, size, files }, 'fetched a module')
+    return state
   }
 
   async #keep(
@@ -170,8 +182,16 @@ export class ModuleFetches {
     return upstream
   }
 
-  #signal(ms: number): AbortSignal {
-    return AbortSignal.any([this.#parts.shutdown, createDeadline(ms).signal])
+  /** Work with a limit in time. @throws MirrorError `UPSTREAM_TIMEOUT` beyond it */
+  async #within<T>(ms: number, id: ModuleId, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const limit = AbortSignal.timeout(ms)
+    try {
+      return await work(AbortSignal.any([this.#parts.shutdown, limit]))
+    } catch (error) {
+      if (!limit.aborted || isMirrorError(error)) throw error
+      const message = `${describeModule(id)}: its source did not answer completely within ${ms / 1_000} seconds`
+      throw new MirrorError('UPSTREAM_TIMEOUT', message, { host: id.address.hostname }, error)
+    }
   }
 }
 

@@ -131,6 +131,18 @@ describe.skipIf(!ready)('git goes where the rules of the origin let it go', () =
     expect([strangers(), sshHost.logins]).toEqual([[], 0])
   })
 
+  test('what fails in a submodule is told by its own name', async () => {
+    await using outer = await GitRepository.make()
+    outer.git('-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', `file://${net.path}`, 'sub')
+    await outer.folder.write({ '.gitmodules': '[submodule "sub"]\n\tpath = sub\n\turl = ../private.git\n' })
+    await outer.commit({})
+    origin.serveGit('acme/outer', { path: outer.path })
+    origin.serveGit('acme/private', { path: net.path, login: 'somebody:else' })
+    const { code, upstream_url: url, error } = (await refusalOf(mirror, own('acme/outer.git'))).json()
+    expect([code, url]).toEqual(['UPSTREAM_STATUS', `https://${HOST}/git/acme/private.git`])
+    expect(error).toContain(`check the credentials in hosts.${HOST}`)
+  })
+
   test('alternates of a repository at a private address are not asked', async () => {
     await using lacking = await GitRepository.make()
     await lacking.commit({ 'main.tf': '# net\n' })

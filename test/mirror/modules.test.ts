@@ -41,6 +41,16 @@ describe('a module that is slow to come', () => {
     expect(await modules.locate(everything, net, newCall())).toMatchObject({ outcome: 'miss' })
   })
 
+  it('has a limit, beyond which it is told as an outage, whatever noticed it', async () => {
+    const { modules, upstream } = createModuleParts({ filesMs: 50 })
+    upstream.beforeOpen = (signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    expect(await failureOf(modules.locate(everything, net, newCall()))).toMatchObject({
+      code: 'UPSTREAM_TIMEOUT',
+      message: expect.stringContaining('acme/net/aws 1.0.0: its source did not answer completely within 0.05 seconds'),
+    })
+  })
+
   it('keeps no other from coming, but for eight at a time', async () => {
     const { modules, upstream } = createModuleParts()
     upstream.beforeOpen = () => new Promise((resolve) => setTimeout(resolve, 20))

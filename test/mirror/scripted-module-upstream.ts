@@ -14,6 +14,7 @@ import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
 import { MemoryRecordStore } from '../../src/store/memory/memory-record-store.ts'
 import type { ModuleTree, ModuleUpstream } from '../../src/upstream/module-upstream.ts'
+import type { UpstreamRequest } from '../../src/upstream/provider-upstream.ts'
 import { freshness, recordingLog, StillClock } from './parts-fixture.ts'
 
 /** An archive somewhere, whose one file says what a test wants. */
@@ -26,7 +27,7 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
   /** What the repository says that its ref is now. */
   current: string | undefined
   /** Runs before files are given. */
-  beforeOpen: () => Promise<void> = async () => undefined
+  beforeOpen: (signal: AbortSignal) => Promise<void> = async () => undefined
   opened = 0
   atOnce = 0
   mostAtOnce = 0
@@ -40,12 +41,12 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
     return { source: parseRemoteSource(this.location), withOriginToken: false }
   }
 
-  async open(): Promise<ModuleTree> {
+  async open(_location: ModuleLocation, { signal }: UpstreamRequest): Promise<ModuleTree> {
     this.opened += 1
     this.atOnce += 1
     this.mostAtOnce = Math.max(this.mostAtOnce, this.atOnce)
     try {
-      await this.beforeOpen()
+      await this.beforeOpen(signal)
     } finally {
       this.atOnce -= 1
     }
@@ -79,7 +80,7 @@ export function outage(): MirrorError {
 }
 
 /** The use case over memory and one scripted upstream. */
-export function createModuleParts() {
+export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
   const upstream = new ScriptedModuleUpstream()
   const clock = new StillClock()
   const { log, lines } = recordingLog()
@@ -98,7 +99,10 @@ export function createModuleParts() {
     releaseChanged: () => void observed.push('changed'),
     downloading: () => undefined,
   }
-  const fetches = new ModuleFetches({ catalogue, lists, blobs, upstreamFor, shutdown, observer, now, log })
+  const fetches = new ModuleFetches({
+    ...{ catalogue, lists, blobs, upstreamFor, shutdown, observer, now, log },
+    ...(filesMs === undefined ? {} : { filesMs }),
+  })
   const modules = new Modules({ catalogue, lists, fetches, blobs, upstreamFor, now, log, ...freshness })
   return { upstream, clock, blobs, modules, lines, observed }
 }

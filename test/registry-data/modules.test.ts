@@ -79,8 +79,8 @@ describeVectors('every module of real registry data lists and resolves through t
       expect(versions, module.name).toHaveLength(wanted.size)
       tally.add('versions in the data', module.tags.length)
       tally.add('versions listed', versions.length)
-      for (const tag of tagged.get(module.name) ?? []) {
-        const version = encodeURIComponent(canonicalVersion(withoutV(tag)) ?? '')
+      for (const tag of tagged.get(module.name)?.slice(0, 1) ?? []) {
+        const version = encodeURIComponent(versionOf(tag))
         const answer = await registry.mirror.ask(`/v1/modules/${HOST}/${module.name}/${version}/download`)
         expect(answer.status, `${module.name} ${tag}: ${answer.body}`).toBe(204)
         tally.add('versions fetched from their repository')
@@ -96,11 +96,15 @@ const EXPECTED = {
   'of an address that no client can write: 404': 2,
   'versions in the data': 2_642,
   'versions listed': 2_586,
-  'versions fetched from their repository': 31,
+  'versions fetched from their repository': 22,
 }
 
-/** The newest tag, and the first one of an odd form. */
+/** All tags of one version: that of the first tag of an odd form, else of the newest. */
 function sample({ tags }: DataModule): string[] {
-  const odd = tags.find((tag) => !/^v?\d+\.\d+\.\d+$/.test(tag))
-  return [...new Set([tags[0], odd].filter((tag) => tag !== undefined))]
+  const chosen = tags.find((tag) => !/^v?\d+\.\d+\.\d+$/.test(tag)) ?? tags[0] ?? ''
+  return tags.filter((tag) => versionOf(tag) === versionOf(chosen))
+}
+
+function versionOf(tag: string): string {
+  return canonicalVersion(withoutV(tag)) ?? ''
 }

@@ -1,6 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { silentLog } from '../../../src/log.ts'
 import { type GitSource, parseRemoteSource } from '../../../src/protocol/module-source.ts'
 import { DiskWorkspaces } from '../../../src/store/disk/workspaces.ts'
@@ -10,6 +11,8 @@ import { SourceFolder } from './archive-fixture.ts'
 import { GitRepository } from './git-source-fixture.ts'
 
 const LIMITS = { downloadBytes: 10_000_000, unpackedBytes: 10_000_000, files: 100 }
+
+const git = execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim()
 
 let work: SourceFolder
 let repository: GitRepository
@@ -155,6 +158,39 @@ describe('GitRepositories', () => {
     ])
   })
 
+  it('takes histories in which dates and names are odd, and refuses what could do harm', async () => {
+    await using odd = await GitRepository.make()
+    const tree = (await odd.commit({ 'main.tf': '# odd\n' })) && odd.git('rev-parse', 'HEAD^{tree}')
+    const write = (type: string, body: string) => {
+      const file = { object: body }
+      return odd.folder.write(file).then(() => odd.git('hash-object', '-t', type, '--literally', '-w', 'object'))
+    }
+    const faulty = await write('commit', `tree ${tree}\nauthor a<a@b> 01 +9999999\ncommitter a <a> 1 +0000\n\nodd\n`)
+    odd.git('tag', 'odd', faulty)
+    await using found = await open(odd.source('?ref=odd'))
+    expect([...found.files.keys()]).toEqual(['main.tf'])
+
+    const blob = odd.git('rev-parse', 'HEAD:main.tf')
+    await odd.folder.write({ entries: `100644 blob ${blob}\t.GIT\n` })
+    const evil = odd.folder.run('sh', '-c', 'git mktree < entries').toString().trim()
+    odd.git('tag', 'evil', odd.git('commit-tree', '-m', 'evil', evil))
+    await expect(open(odd.source('?ref=evil'))).rejects.toMatchObject({
+      code: 'UPSTREAM_INVALID',
+      message: expect.stringContaining('hasDotgit'),
+    })
+  })
+
+  it('refuses a submodule without an address, as clients do', async () => {
+    await using stray = await GitRepository.make()
+    await stray.folder.write({ 'main.tf': '# stray\n' })
+    stray.git('update-index', '--add', '--cacheinfo', `160000,${first},nested`)
+    stray.git('commit', '--quiet', '-m', 'stray')
+    await expect(open(stray.source())).rejects.toMatchObject({
+      code: 'MODULE_INVALID',
+      message: expect.stringContaining('a submodule without an address at "nested"'),
+    })
+  })
+
   it('holds the limits, and leaves nothing behind whatever happens', async () => {
     await expect(open(repository.source(), { limits: { ...LIMITS, files: 2 } })).rejects.toThrow(/more than 2 files/)
     await expect(open(repository.source(), { limits: { ...LIMITS, unpackedBytes: 9 } })).rejects.toThrow(
@@ -162,6 +198,27 @@ describe('GitRepositories', () => {
     )
     await expect(open('git::file:///nowhere/at/all')).rejects.toMatchObject({ code: 'UPSTREAM_STATUS' })
     expect(await readdir(join(work.path, 'tmp'))).toEqual([])
+  })
+
+  it('says that git is missing where it is, and for ssh that ssh is', async () => {
+    vi.stubEnv('PATH', '/nonexistent')
+    try {
+      await expect(open(repository.source())).rejects.toMatchObject({
+        code: 'MODULE_SOURCE_REFUSED',
+        message: expect.stringContaining('no `git` on the machine'),
+      })
+      const onlyGit = await SourceFolder.make({ git: { link: git } })
+      await using _onlyGit = onlyGit
+      vi.stubEnv('PATH', onlyGit.path)
+      const known = { sshKeyFile: import.meta.filename, knownHostsFile: import.meta.filename }
+      const credentials = new Map([['git.example.test', known]])
+      await expect(open('git::ssh://git@git.example.test/a.git', { credentials })).rejects.toMatchObject({
+        code: 'MODULE_SOURCE_REFUSED',
+        message: expect.stringContaining('no `ssh` on the machine'),
+      })
+    } finally {
+      vi.unstubAllEnvs()
+    }
   })
 
   it('fetches files of this machine in tests only', async () => {

@@ -33,8 +33,26 @@ export interface GitEnvironmentParts {
 
 /** GitHub's name for a token's user; the other hosts take any. */
 const TOKEN_USER = 'x-access-token'
-/** Faults of old repositories that harm nobody; everything else that fsck finds refuses the repository. */
-const HARMLESS_FAULTS = ['missingTaggerEntry', 'zeroPaddedFilemode', 'badTimezone', 'missingSpaceBeforeDate']
+/**
+ * Faults of old histories that harm nobody: who wrote what and when, in a form that git has long refused to make. Clients
+ * that clone by themselves do not look. Everything else that fsck finds refuses the repository.
+ */
+const HARMLESS_FAULTS = [
+  'missingTaggerEntry',
+  'zeroPaddedFilemode',
+  'zeroPaddedDate',
+  'badTimezone',
+  'badDate',
+  'badDateOverflow',
+  'badEmail',
+  'badName',
+  'badTagName',
+  'missingEmail',
+  'missingNameBeforeEmail',
+  'missingSpaceBeforeDate',
+  'missingSpaceBeforeEmail',
+  'multipleAuthors',
+]
 
 /**
  * Makes the whole environment of `git` for one fetch: nothing of ours is inherited, no configuration of the system or

@@ -14,7 +14,10 @@ const MEANINGS: readonly (readonly [pattern: RegExp, explain: Explain])[] = [
     (place) =>
       new MirrorError('STORAGE_FULL', `Cannot fetch ${place.upstreamUrl}: the disk is full.`, { operation: 'fetch' }),
   ],
-  [/cannot run ssh/i, () => refusedSource('git::ssh', 'there is no `ssh` on the machine of this mirror; install it')],
+  [
+    /cannot run ssh|\bssh: (?:command )?not found/i,
+    () => refusedSource('git::ssh', 'there is no `ssh` on the machine of this mirror; install it'),
+  ],
   [
     /protocol .* (?:not supported|disabled)|transport .* not allowed/i,
     (place, said) =>

@@ -1,5 +1,14 @@
 import { invalidModule, type SourceEntry } from '../tree-layout.ts'
-import { type Environment, ended, type GitProcess, killGroup, readTail, runGit, startGit } from './git-command.ts'
+import {
+  type Environment,
+  ended,
+  GitFailed,
+  type GitProcess,
+  killGroup,
+  readTail,
+  runGit,
+  startGit,
+} from './git-command.ts'
 
 /** Where the bytes of a file are: an object of one of the fetched repositories. */
 export interface GitPlace {
@@ -52,12 +61,16 @@ export class GitObjects implements AsyncDisposable {
     return { entries, gitlinks }
   }
 
-  /** The addresses of submodules by their paths, as `.gitmodules` of a commit has them. @throws GitFailed */
+  /** The addresses of submodules by their paths, as `.gitmodules` of a commit has them; none if it cannot be read. */
   async submoduleUrls(commit: string): Promise<Map<string, string>> {
     const parts = { cwd: this.#gitDir, env: this.#env, signal: this.#signal }
     const args = ['config', '--blob', `${commit}:.gitmodules`, '-z', '--list']
     const settings = new Map<string, { path?: string; url?: string }>()
-    for (const line of (await runGit(args, parts)).toString('utf8').split('\0')) {
+    const output = await runGit(args, parts).catch((error: unknown) => {
+      if (error instanceof GitFailed) return ''
+      throw error
+    })
+    for (const line of output.toString('utf8').split('\0')) {
       const [, name, key, value = ''] = /^submodule\.(.*)\.(path|url)\n(.*)$/s.exec(line) ?? []
       if (name !== undefined && key !== undefined) settings.set(name, { ...settings.get(name), [key]: value })
     }

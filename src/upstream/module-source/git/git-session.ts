@@ -79,8 +79,11 @@ export class GitSession {
         throw invalidModule(`it has a submodule without an address at ${JSON.stringify(link.path)}`)
       const inner = submoduleSource(url, source.url, link.commit)
       this.#parts.assertAllowed(inner)
-      const found = await this.fetch(inner, { prefix: `${prefix}${link.path}/`, depth: depth + 1 })
-      entries.push(...found.entries)
+      const place = { prefix: `${prefix}${link.path}/`, depth: depth + 1 }
+      // What fails is told by the name of the submodule.
+      const found = await this.run(inner, () => this.fetch(inner, place))
+      for (const entry of found.entries) entries.push(entry)
+      if (entries.length > limits.files) throw invalidModule(`it has more than ${limits.files} files`)
     }
     return { entries, commit, moving }
   }
