@@ -32,10 +32,7 @@ export const MODULE_TROUBLES: Readonly<Record<string, Trouble>> = {
   'module-version-not-found': (stage, source) => ({
     module: { ...publish(stage, source, MODULE_FILES), version: '2.0.0' },
   }),
-  'module-sealed': (stage) => {
-    stage.origin.publishModule({ module: SEALED_MODULE, version: '1.1.0', location: MODULE_FILES })
-    return { module: { source: SEALED_MODULE, version: '1.1.0' }, url: stage.sealed.baseUrl }
-  },
+  'module-sealed': ({ sealed }) => ({ module: { source: SEALED_MODULE, version: '1.1.0' }, url: sealed.baseUrl }),
   'modules-not-offered': ({ mirror }, source) => ({
     module: { source: `${source}/aws` },
     cliConfig:

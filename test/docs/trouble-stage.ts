@@ -23,7 +23,7 @@ export const LIMITED_HOST = 'limited.acme.example'
 /** A registry whose certificate nobody vouches for. */
 export const UNTRUSTED_HOST = 'untrusted.acme.example'
 
-/** A module whose version 1.0.0 the sealed mirror holds, and nothing else. */
+/** A module with the versions 1.0.0 and 1.1.0. The sealed mirror holds the first, and nothing else. */
 export const SEALED_MODULE = `${HOST}/acme/module-sealed/aws`
 
 const DAY_MS = 86_400_000
@@ -90,7 +90,9 @@ export const MODULE_FILES = '/files/module.zip'
 async function folderWithModule(opened: AsyncDisposableStack, origin: TestOrigin): Promise<string> {
   const { body, sha256 } = await zipArchive({ 'main.tf': Buffer.from('# a module\n') })
   origin.page(HOST, MODULE_FILES, fileReply(body, sha256))
-  origin.publishModule({ module: SEALED_MODULE, version: '1.0.0', location: MODULE_FILES })
+  for (const version of ['1.0.0', '1.1.0']) {
+    origin.publishModule({ module: SEALED_MODULE, version, location: MODULE_FILES })
+  }
   const { path } = opened.use(await makeTempFolder())
   await using online = await startMirror({ origin, folder: path })
   await askModule(online, SEALED_MODULE, '1.0.0')
