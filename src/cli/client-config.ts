@@ -8,8 +8,8 @@ Doors:
   mirror  the network mirror protocol, for providers: the simplest
   host    host blocks: the mirror stands in for the registries themselves, so the client sees the signatures of the
           origin and records the hashes of all platforms; the blocks also steer "providers lock" and "providers mirror"
-  both    providers through the network mirror, modules and all else through the host blocks: the full set-up that we
-          recommend
+  both    providers through the network mirror, with its lock files (the current platform only); modules, "providers
+          lock" and "providers mirror" through the host blocks: the set-up that we recommend
 
 Examples:
   terramirror client-config > ~/.terraformrc

@@ -6,8 +6,12 @@ import { join } from 'node:path'
 import { MirrorError } from '../../src/errors.ts'
 import type { BlobStore } from '../../src/store/blob-store.ts'
 import { startMirror, type TestMirror } from '../e2e/mirror-fixture.ts'
+import { askModule, type ModuleCall, moduleCalls, recommendedConfig } from '../e2e/module-door.ts'
 import { createWorkspace, networkMirrorConfig } from '../e2e/terraform-cli.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
+import { zipArchive } from '../origin/provider-archive.ts'
+import { fileReply } from '../origin/reply.ts'
+import { makeTempFolder } from '../store/temp-folder.ts'
 import { createTestAuthority, type TestAuthority } from '../tls-fixture.ts'
 
 /** The registry that the page's examples are about. */
@@ -19,22 +23,27 @@ export const LIMITED_HOST = 'limited.acme.example'
 /** A registry whose certificate nobody vouches for. */
 export const UNTRUSTED_HOST = 'untrusted.acme.example'
 
+/** A module with the versions 1.0.0 and 1.1.0. The sealed mirror holds the first, and nothing else. */
+export const SEALED_MODULE = `${HOST}/acme/module-sealed/aws`
+
 const DAY_MS = 86_400_000
 
 /** All that goes wrong on one stage: an origin, mirrors of it, and servers that stand in the way. */
 export interface Stage extends AsyncDisposable {
   readonly origin: TestOrigin
   readonly mirror: TestMirror
-  /** Sealed, and empty. */
+  /** Sealed, and empty but for a version of `SEALED_MODULE`. */
   readonly sealed: TestMirror
   /** No archive fits on its disk. */
   readonly full: TestMirror
-  /** Plain http. */
+  /** Plain http; and it asks the origin each time. */
   readonly plain: TestMirror
   /** Base URLs of servers that are no mirror, by what is wrong with them. */
   readonly imposters: Record<Imposter, string>
   /** What clients must trust to get past TLS, wherever they go. */
   readonly caPem: string
+  /** For what a trouble opens: closed with the stage. */
+  readonly opened: AsyncDisposableStack
   /** Everything that any of the mirrors logged, in the text format. */
   log(): string
 }
@@ -58,24 +67,46 @@ export async function openStage(): Promise<Stage> {
     return opened.use(await startMirror({ origin, config: { log, upstream: { retries: 0 }, ...config }, ...more }))
   }
   const mirror = await start({ origins: { [UNTRUSTED_HOST]: { address: origin.address } } })
-  const sealed = await start({ mode: 'sealed' })
+  const sealed = await start({ mode: 'sealed' }, { folder: await folderWithModule(opened, origin) })
   const full = await start({}, { wrapBlobs: withoutSpace })
-  const plain = await start({ listen: { port: 0, tls: 'off' } })
+  const plain = await start({ listen: { port: 0, tls: 'off' }, freshness: { versions: '0s' } })
   const imposters = {} as Record<Imposter, string>
   for (const imposter of IMPOSTERS) imposters[imposter] = await startImposter(imposter, { authority, opened })
   const mirrors = [mirror, sealed, full, plain]
   const resources = opened.move()
   return {
     ...{ origin, mirror, sealed, full, plain, imposters },
+    opened: resources,
     caPem: [authority.caPem, ...mirrors.map(({ caPem }) => caPem)].join('\n'),
     log: () => mirrors.map(({ logText }) => logText).join(''),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }
 
+/** Where the origin has the files of a module, as an archive. */
+export const MODULE_FILES = '/files/module.zip'
+
+/** The folder of a mirror that fetched `SEALED_MODULE`, and has ended. */
+async function folderWithModule(opened: AsyncDisposableStack, origin: TestOrigin): Promise<string> {
+  const { body, sha256 } = await zipArchive({ 'main.tf': Buffer.from('# a module\n') })
+  origin.page(HOST, MODULE_FILES, fileReply(body, sha256))
+  for (const version of ['1.0.0', '1.1.0']) {
+    origin.publishModule({ module: SEALED_MODULE, version, location: MODULE_FILES })
+  }
+  const { path } = opened.use(await makeTempFolder())
+  await using online = await startMirror({ origin, folder: path })
+  await askModule(online, SEALED_MODULE, '1.0.0')
+  return path
+}
+
+/** Puts one thing wrong, and gives what the client asks for then. */
+export type Trouble = (stage: Stage, source: string) => Promise<Partial<ClientOptions>> | Partial<ClientOptions>
+
 /** What a client asks for, and how; everything else is as in the quick start. */
 export interface ClientOptions {
   readonly source: string
+  /** Called instead of requiring the provider `source`, through a `host` block beside the network mirror. */
+  readonly module?: ModuleCall
   readonly version?: string
   /** Base URL of the network mirror; default that of `stage.mirror`. */
   readonly url?: string
@@ -92,13 +123,15 @@ export interface ClientOptions {
 
 /** Runs the real CLI and gives all that it printed. */
 export async function runClient(stage: Stage, options: ClientOptions): Promise<string> {
-  const { source, version, url = stage.mirror.baseUrl, commands = [['init']] } = options
+  const { source, module, version, url = stage.mirror.baseUrl, commands = [['init']] } = options
+  const base = url.replace(/providers\/$/, '')
   await using workspace = await createWorkspace({
-    providers: { widget: { source, ...(version === undefined ? {} : { version }) } },
-    cliConfig: options.cliConfig ?? networkMirrorConfig(url),
+    providers: module ? {} : { widget: { source, ...(version === undefined ? {} : { version }) } },
+    cliConfig: options.cliConfig ?? (module ? recommendedConfig(base, HOST) : networkMirrorConfig(url)),
     caPem: options.caPem ?? stage.caPem,
     env: options.env ?? {},
   })
+  if (module !== undefined) await writeFile(join(workspace.dir, 'main.tf'), moduleCalls({ net: module }))
   if (options.lockFile !== undefined) await writeFile(join(workspace.dir, '.terraform.lock.hcl'), options.lockFile)
   let output = ''
   for (const args of commands) output += (await workspace.run(args)).output

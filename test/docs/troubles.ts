@@ -1,17 +1,15 @@
 import { CURRENT_PLATFORM, networkMirrorConfig } from '../e2e/terraform-cli.ts'
 import { createOriginKey } from '../origin/origin-key.ts'
+import { MODULE_TROUBLES } from './module-troubles.ts'
 import {
-  type ClientOptions,
   HOST,
   LIMITED_HOST,
   PRIVATE_HOST,
   runClient,
   type Stage,
+  type Trouble,
   UNTRUSTED_HOST,
 } from './trouble-stage.ts'
-
-/** Puts one thing wrong, and gives what the client asks for then. */
-type Trouble = (stage: Stage, source: string) => Promise<Partial<ClientOptions>> | Partial<ClientOptions>
 
 /** No way to the Internet, as in a closed network; and no name is looked up outside of this machine. */
 const NO_WAY_OUT = { HTTPS_PROXY: 'http://127.0.0.1:9' }
@@ -19,6 +17,7 @@ const OTHER_PLATFORM = CURRENT_PLATFORM === 'darwin_arm64' ? 'linux_amd64' : 'da
 
 /** Everything that docs/troubleshooting.md tells of, by the name that stands before each block there. */
 export const TROUBLES: Readonly<Record<string, Trouble>> = {
+  ...MODULE_TROUBLES,
   'unknown-authority': ({ origin }) => ({ caPem: origin.key.asciiArmor }),
   'expired-certificate': ({ imposters }) => ({ url: imposters.expired }),
   'wrong-clock': ({ imposters }) => ({ url: imposters.notYetValid }),

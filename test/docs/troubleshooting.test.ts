@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { silentLog } from '../../src/log.ts'
 import { startServer } from '../../src/server.ts'
 import { terraformAvailable } from '../e2e/terraform-cli.ts'
+import { gitHttpBackend } from '../origin/git-host.ts'
 import { makeTempFolder } from '../store/temp-folder.ts'
 import { openStage, type Stage } from './trouble-stage.ts'
 import { makeTrouble, TROUBLES } from './troubles.ts'
@@ -31,7 +32,9 @@ test('every quotation of the page is produced, and every trouble that is made is
   expect(new Set(quotations.map(({ trouble }) => trouble))).toEqual(new Set(Object.keys(TROUBLES)))
 })
 
-describe.skipIf(terraformAvailable() === undefined)('the texts of docs/troubleshooting.md', () => {
+const ready = [terraformAvailable(), gitHttpBackend()].every((program) => program !== undefined)
+
+describe.skipIf(!ready)('the texts of docs/troubleshooting.md', () => {
   let stage: Stage
   const output = new Map<string, string>()
 

@@ -106,7 +106,7 @@ export async function createModuleWorkspace(
   cliConfig = recommendedConfig(localUrl(mirror)),
 ): Promise<Workspace> {
   const workspace = await createWorkspace({ providers: {}, caPem: mirror.caPem, cliConfig })
-  await writeFile(join(workspace.dir, 'main.tf'), configuration(calls))
+  await writeFile(join(workspace.dir, 'main.tf'), moduleCalls(calls))
   return workspace
 }
 
@@ -136,7 +136,8 @@ export function pageUrl(origin: TestOrigin, path: string, host = HOST): string {
   return `${origin.url(host)}${path.replace(/^\//, '')}`
 }
 
-function configuration(calls: Readonly<Record<string, ModuleCall>>): string {
+/** Terraform code that calls modules. */
+export function moduleCalls(calls: Readonly<Record<string, ModuleCall>>): string {
   const blocks = Object.entries(calls).map(([name, { source, version }]) => {
     const constraint = version === undefined ? '' : `  version = ${JSON.stringify(version)}\n`
     return `module ${JSON.stringify(name)} {\n  source = ${JSON.stringify(source)}\n${constraint}}\n`

@@ -97,12 +97,16 @@ describe.skipIf(terraformAvailable() === undefined)('terraform through the provi
     }
   })
 
-  test('both doors in one configuration: the network mirror takes the providers', async () => {
+  test('both doors in one configuration: the network mirror takes the providers, the other one "providers lock"', async () => {
     const cliConfig = networkMirrorConfig(mirror.baseUrl) + registryConfig(mirror.url)
     await using terraform = await createMirrorWorkspace(mirror, { cliConfig })
     const run = await terraform.run(['init'])
     expect(run.code, run.output).toBe(0)
     expect(run.output).toContain('(verified checksum)')
+    expect((await terraform.lockFile()).match(/(h1|zh):/g)).toEqual(['h1:'])
+    await terraform.reset()
+    await terraform.run(['providers', 'lock', ...TWO_PLATFORMS])
+    expect(await terraform.lockFile()).toBe(await lockAtOrigin(['providers', 'lock', ...TWO_PLATFORMS]))
   })
 
   test('with the origin stopped everything works that was held, and documents of all platforms', async () => {

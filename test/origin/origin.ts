@@ -258,6 +258,7 @@ export class TestOrigin implements AsyncDisposable {
     response.on('error', () => {})
     response.once('close', () => {
       left.abort()
+      if (response.headersSent) record.status ??= response.statusCode
       this.#end(record, response.writableFinished ? 'answered' : 'aborted')
     })
     if (record.kind !== 'git') request.resume()
@@ -297,7 +298,6 @@ export class TestOrigin implements AsyncDisposable {
     const rest = record.url.slice(record.url.indexOf(`${repository}.git`) + repository.length + '.git/'.length)
     if (Object.keys(spoiling).length > 0) return await this.#git.reply(repository, rest, request)
     await this.#git.pipe(repository, rest, { request, response })
-    record.status = response.statusCode
     return 'sent'
   }
 
