@@ -12,6 +12,7 @@ export default defineConfig({
     maxWorkers: 2,
     // Modules are loaded once for each worker, not for each file: no file changes what another one sees.
     isolate: false,
-    env: { TMPDIR: temporaryRoot() },
+    // A chroot has no /dev/shm of ours.
+    env: process.env.PACKAGING === undefined ? { TMPDIR: temporaryRoot() } : {},
   },
 })

@@ -72,7 +72,7 @@ async function closeServer(server: Server, connections: Connections, graceMs: nu
   connections.closeQuiet()
   // Connections that were busy go idle one by one; Node would keep them for the whole keep-alive time.
   const sweep = setInterval(() => server.closeIdleConnections(), 100)
-  const limit = setTimeout(() => server.closeAllConnections(), graceMs)
+  const limit = setTimeout(() => connections.closeAll(), graceMs)
   await closed
   clearInterval(sweep)
   clearTimeout(limit)
@@ -83,17 +83,19 @@ async function closeServer(server: Server, connections: Connections, graceMs: nu
  * ended its TLS handshake at all: either would hold up a stop for minutes.
  */
 class Connections {
-  /** By the client's end, which the plain socket and the TLS socket above it have in common. */
+  /** By both ends, which the plain socket and the TLS socket above it have in common. */
   readonly #open = new Map<string, { readonly socket: Socket; answers: number }>()
 
   constructor(server: Server) {
     server.on('connection', (socket: Socket) => {
-      const client = clientOf(socket)
-      this.#open.set(client, { socket, answers: 0 })
-      socket.once('close', () => this.#open.delete(client))
+      const ends = endsOf(socket)
+      const connection = { socket, answers: 0 }
+      this.#open.set(ends, connection)
+      // Who comes back at once may have the same ends, before the end of the connection before is told.
+      socket.once('close', () => this.#open.get(ends) === connection && this.#open.delete(ends))
     })
     server.on('request', ({ socket }, outgoing) => {
-      const connection = this.#open.get(clientOf(socket))
+      const connection = this.#open.get(endsOf(socket))
       if (connection === undefined) return
       connection.answers++
       outgoing.once('close', () => {
@@ -106,10 +108,16 @@ class Connections {
   closeQuiet(): void {
     for (const { socket, answers } of this.#open.values()) if (answers === 0) socket.destroy()
   }
+
+  /** Also those that no HTTP server has been given yet. */
+  closeAll(): void {
+    for (const { socket } of this.#open.values()) socket.destroy()
+  }
 }
 
-function clientOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`
+/** One client port may lead to two of our addresses at one time. */
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): MirrorError {

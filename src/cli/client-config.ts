@@ -73,6 +73,7 @@ function readBaseUrl(text: string, door: Door): BaseUrl {
   if (url === null || !/^https?:$/.test(url.protocol)) {
     return { problem: 'expected an absolute URL such as https://mirror.example.com/' }
   }
+  if (!/^[\w.:[\]-]+$/.test(url.host)) return { problem: 'its host is no name or address' }
   if (url.search !== '' || url.hash !== '') return { problem: 'it has a query or a fragment, which clients drop' }
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   if (url.pathname.endsWith('/providers/')) {

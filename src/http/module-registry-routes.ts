@@ -50,7 +50,7 @@ export function createModuleRegistryRoutes(parts: { modules: Modules; view: View
     const id = moduleIdOf(context)
     const digest = assertSha256(context.req.param('digest'))
     if (context.req.method === 'HEAD')
-      return headArchive(context, await modules.describeArchive(view, id, digest), MEDIA_TYPE)
+      return headArchive(context, await modules.describeArchive(view, id, digest), RULES)
     return sendArchive(context, await modules.openArchive(view, id, digest, callOf(context, instanceId)), RULES)
   })
 

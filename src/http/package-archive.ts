@@ -12,8 +12,8 @@ export async function answerPackageArchive(
   { mirror, view, delivery }: ProviderDoorParts,
   { id, call }: { id: PackageId; call: Call },
 ): Promise<Response> {
-  if (context.req.method === 'HEAD') return headArchive(context, await mirror.describeArchive(view, id, call))
   const rules = { trustsBareRanges: delivery === 'verified' }
+  if (context.req.method === 'HEAD') return headArchive(context, await mirror.describeArchive(view, id, call), rules)
   if (!wantsWhole(context)) return sendArchive(context, await mirror.openArchive(view, id, call), rules)
   // To a client of HTTP/1.0 an answer without a length ends where the connection does, well or badly.
   const sized = context.env.incoming.httpVersion === '1.0'

@@ -8,7 +8,7 @@ import { parseSha256, type Sha256 } from '../protocol/package-hash.ts'
 import type { Version } from '../protocol/version.ts'
 import type { BlobStore } from '../store/blob-store.ts'
 import { ConcurrencyLimit } from '../store/concurrency-limit.ts'
-import type { ModuleUpstream } from '../upstream/module-upstream.ts'
+import type { ModuleTree, ModuleUpstream } from '../upstream/module-upstream.ts'
 import type { UpstreamRequest } from '../upstream/provider-upstream.ts'
 import { createDeadline } from './deadline.ts'
 import { packModule } from './module-archive.ts'
@@ -140,6 +140,8 @@ export class ModuleFetches {
     await using tree = await this.#upstream(id).open(location, request)
     if (tree.notes.length > 0)
       log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
+    const subfolder = servedSubfolder(location)
+    assertFolder(id, tree, subfolder)
     const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
     if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
     const { digest, size } = await incoming.commit()
@@ -151,7 +153,7 @@ export class ModuleFetches {
       files: tree.files.size,
       source: describeSource(location),
       revision: tree.revision,
-      subfolder: servedSubfolder(location),
+      subfolder,
       cachedAt: new Date(now()).toISOString(),
     }
     const { source, files, revision } = state
@@ -230,6 +232,14 @@ function describeSource({ source }: ModuleLocation): string {
 /** The one top folder that `*` stands for is taken off when the archive is made. */
 function servedSubfolder({ source }: ModuleLocation): string {
   return source.subfolder.replace(/^\*(?:\/|$)/, '')
+}
+
+/** First copy wins, so what no client can use must not be the first copy: the registry may yet correct it. */
+function assertFolder(id: ModuleId, { files }: ModuleTree, subfolder: string): void {
+  const paths = [...files.keys()]
+  if (subfolder === '' || paths.some((path) => path.startsWith(`${subfolder}/`))) return
+  const reason = `its location names the folder ${JSON.stringify(subfolder)}, which is not in it`
+  throw new MirrorError('MODULE_INVALID', `${describeModule(id)}: ${reason}`, { reason })
 }
 
 function asSha256(digest: string): Sha256 {

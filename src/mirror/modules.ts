@@ -42,8 +42,8 @@ export class Modules {
   readonly #fetches = new SingleFlight<ModuleRecord>()
   readonly #checks = new SingleFlight<ModuleRecord>()
   readonly #failures = new LRUCache<string, { at: number; error: unknown }>({ max: 1_000 })
-  /** Until when the source of a held module need not be asked whether it moved. */
-  readonly #checkedUntil = new LRUCache<string, number>({ max: 5_000 })
+  /** When the source of a held module was asked whether it moved, and for how long that counts. */
+  readonly #checked = new LRUCache<string, { at: number; forMs: number }>({ max: 5_000 })
 
   constructor(parts: ModulesParts) {
     this.#parts = parts
@@ -126,7 +126,7 @@ export class Modules {
     const name = describeModule(id)
     try {
       const record = await fetches.first(id, hops)
-      this.#checkedUntil.set(name, now() + this.#parts.freshForMs)
+      this.#checked.set(name, { at: now(), forMs: this.#parts.freshForMs })
       return record
     } catch (error) {
       log.warn({ module: name, err: error }, 'could not fetch a module')
@@ -138,7 +138,8 @@ export class Modules {
   async #current(id: ModuleId, held: ModuleRecord, call: Call): Promise<Answer<ModuleState>> {
     const { graceMs, upstreamFor, now } = this.#parts
     const { revision } = held.state
-    const fresh = now() < (this.#checkedUntil.get(describeModule(id)) ?? 0)
+    const checked = this.#checked.get(describeModule(id))
+    const fresh = checked !== undefined && isYoung(now() - checked.at, checked.forMs)
     if (fresh || revision.kind === 'archive' || upstreamFor(id.address.hostname) === undefined) {
       return { value: held.state, outcome: 'hit' }
     }
@@ -161,10 +162,10 @@ export class Modules {
     const name = describeModule(id)
     try {
       const record = await fetches.follow(id, held, hops)
-      this.#checkedUntil.set(name, now() + freshForMs)
+      this.#checked.set(name, { at: now(), forMs: freshForMs })
       return record
     } catch (error) {
-      this.#checkedUntil.set(name, now() + Math.min(backOffMs, freshForMs))
+      this.#checked.set(name, { at: now(), forMs: Math.min(backOffMs, freshForMs) })
       log.warn({ module: name, err: error }, 'could not ask whether the source of a module has moved')
       throw error
     }

@@ -59,7 +59,7 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
         this.commit === undefined
           ? { kind: 'archive', digest: createHash('sha256').update(bytes).digest('hex') }
           : { kind: 'commit', commit: this.commit, moving: false },
-      files: new Map([['main.tf', { size: bytes.length, executable: false, read }]]),
+      files: new Map([['sub/main.tf', { size: bytes.length, executable: false, read }]]),
       notes: [],
       [Symbol.asyncDispose]: async () => undefined,
     }

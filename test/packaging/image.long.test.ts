@@ -54,11 +54,17 @@ describe.runIf(canBuild)('the image', () => {
   test('has the application, git and public roots, and nothing of the tools that made it', async () => {
     const { root } = image
     expect((await readdir(join(root, 'app'))).sort()).toEqual([
+      'CONTRIBUTING.md',
       'LICENSE',
+      'README.md',
       'THIRD-PARTY-LICENSES.txt',
+      'config.example.yaml',
+      'deploy',
       'dist',
+      'docs',
       'node_modules',
       'package.json',
+      'packaging',
       'sbom.cdx.json',
     ])
     expect((await readdir(join(root, 'app/node_modules'))).sort()).toEqual(['eckey-utils', 'openpgp'])

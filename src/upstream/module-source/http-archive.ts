@@ -5,7 +5,7 @@ import { MirrorError, redactUrl } from '../../errors.ts'
 import type { HttpArchiveSource, SourceChecksum } from '../../protocol/module-source.ts'
 import type { OriginClient } from '../http-client.ts'
 import type { UpstreamRequest } from '../provider-upstream.ts'
-import type { SpoolPlace } from './archive/spool.ts'
+import { type SpoolPlace, writeAll } from './archive/spool.ts'
 import { unpackInThread } from './archive/unpack-thread.ts'
 import type { ModuleFile, ModuleLimits, ModuleTree } from './module-tree.ts'
 import { type LaidOutFile, layOutTree, type TreeLayout } from './tree-layout.ts'
@@ -65,7 +65,7 @@ async function download(
       hashes = startHashes(source.checksum)
       continue
     }
-    await file.write(piece.bytes, 0, piece.bytes.length, position)
+    await writeAll(file, piece.bytes, position)
     position += piece.bytes.length
     for (const hash of hashes) hash.update(piece.bytes)
   }

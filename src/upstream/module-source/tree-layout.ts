@@ -38,6 +38,10 @@ type Node<C> =
   | { readonly kind: 'link'; readonly target: readonly string[] }
 
 const MAX_LINK_HOPS = 40
+/** No path of a real module comes near; links make longer ones than any archive or repository can write. */
+const MAX_DEPTH = 256
+/** Names looked at to follow all links: a real module needs some for each link. All else waits meanwhile. */
+const MAX_LINK_STEPS = 2_000_000
 const MAX_NOTES = 20
 
 /**
@@ -132,6 +136,7 @@ class Flattening<C> {
   readonly #within = new Set<Folder<C>>()
   #bytes = 0
   #visited = 0
+  #linkSteps = 0
 
   constructor(root: Folder<C>, limits: ModuleLimits) {
     this.#root = root
@@ -147,6 +152,7 @@ class Flattening<C> {
   #addNode(node: Node<C>, path: readonly string[]): void {
     // Links to folders of links multiply without a single file.
     if (++this.#visited > 2 * this.#limits.files) throw tooManyFiles(this.#limits)
+    if (path.length > MAX_DEPTH) throw invalidModule('its folders, links followed, lie too deep in each other')
     const real = node.kind === 'link' ? this.#follow(node.target) : node
     if (real === undefined) {
       this.#note(`left out ${quote(path.join('/'))}: the link leads nowhere`)
@@ -172,12 +178,14 @@ class Flattening<C> {
     let names = [...target]
     let folder = this.#root
     for (let hops = 0; ; ) {
+      this.#countLinkSteps(1)
       const name = names.shift()
       if (name === undefined) return { kind: 'folder', children: folder }
       const node = folder.get(name)
       if (node?.kind === 'link') {
         if (++hops > MAX_LINK_HOPS) return undefined
         names = [...node.target, ...names]
+        this.#countLinkSteps(names.length)
         folder = this.#root
       } else if (node?.kind === 'file') {
         return names.length === 0 ? node : undefined
@@ -187,6 +195,11 @@ class Flattening<C> {
         folder = node.children
       }
     }
+  }
+
+  #countLinkSteps(count: number): void {
+    this.#linkSteps += count
+    if (this.#linkSteps > MAX_LINK_STEPS) throw invalidModule('its links lead through too many others')
   }
 
   #note(text: string): void {

@@ -3,17 +3,33 @@ import type { JsonValue } from '../../protocol/json.ts'
 import type { DocumentAnswer } from '../http-client.ts'
 import { findOriginText } from '../origin-text.ts'
 
+/** The deepest document of a registry has six. */
+const MAX_NESTING = 100
+
 /**
  * The JSON of a registry's answer. Any media type but HTML is taken, as the clients do (client-contract C3).
  * @throws MirrorError `UPSTREAM_INVALID`, naming the URL and the media type (field-reports B04)
  */
 export function parseJsonAnswer(answer: DocumentAnswer): JsonValue {
   if (answer.mediaType === 'text/html') throw invalid(answer, 'a web page')
+  const text = answer.body.toString('utf8')
+  if (nestsDeeply(text)) throw invalid(answer, `JSON that nests deeper than ${MAX_NESTING} levels`)
   try {
-    return JSON.parse(answer.body.toString('utf8'))
+    return JSON.parse(text)
   } catch (error) {
     throw invalid(answer, 'something that is not JSON', error)
   }
+}
+
+/** Such JSON can be read, but nothing can write it again: the stack is too small. Strings may hold brackets. */
+function nestsDeeply(text: string): boolean {
+  let depth = 0
+  for (const [mark] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[{\]}]/gs)) {
+    if (mark === '[' || mark === '{') depth += 1
+    else if (mark === ']' || mark === '}') depth -= 1
+    if (depth > MAX_NESTING) return true
+  }
+  return false
 }
 
 function invalid(answer: DocumentAnswer, found: string, cause?: unknown): MirrorError {

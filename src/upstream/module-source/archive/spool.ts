@@ -17,6 +17,13 @@ const MAX_RATIO = 200
 /** Below this no ratio is looked at. */
 const HARMLESS_BYTES = 50_000_000
 
+/** Writes every byte: a disk that is nearly full takes a part, and says so in no other way. */
+export async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await handle.write(bytes, done, bytes.length - done, position + done)).bytesWritten
+  }
+}
+
 /** Contents of all files of an archive, one behind the other in one file: they can be read in any order later. */
 export class Spool {
   readonly #handle: FileHandle
@@ -37,7 +44,7 @@ export class Spool {
     for await (const bytes of content) {
       this.#size += bytes.length
       this.#assertWithinLimits()
-      await this.#handle.write(bytes, 0, bytes.length, this.#size - bytes.length)
+      await writeAll(this.#handle, bytes, this.#size - bytes.length)
     }
     return { offset, size: this.#size - offset }
   }

@@ -14,11 +14,13 @@ type TarEntry = Extract extends AsyncIterable<infer Entry> ? Entry : never
 type Decoder = (source: Readable) => Readable | Transform
 
 const READ_BYTES = 256 * 1024
+/** Text packs thirty times: what comes out at one go of blocks of 900 KB is a third of this. */
+const MAX_BACKLOG = 96 * 1024 * 1024
 
 const DECODERS: Readonly<Record<Exclude<OuterFormat, 'zip' | 'tar'>, Decoder>> = {
   gzip: () => createGunzip(),
   zstd: () => createZstdDecompress(),
-  bzip2: () => unbzip2() as unknown as Transform,
+  bzip2: () => boundBacklog(unbzip2() as unknown as Transform),
   xz: (source) => {
     const packed = Readable.toWeb(source) as unknown as ConstructorParameters<typeof xz.XzReadableStream>[0]
     return Readable.fromWeb(new xz.XzReadableStream(packed) as unknown as Parameters<typeof Readable.fromWeb>[0])
@@ -39,10 +41,13 @@ export async function unpackTar(
   done.catch(() => undefined)
   const entries: SourceEntry<SpoolPlace>[] = []
   try {
+    let count = 0
     for await (const entry of extract) {
       const found = await readEntry(entry, spool)
       if (found !== undefined) entries.push(found)
       if (entries.length > limits.files) throw invalidModule(`it has more than ${limits.files} files`)
+      // Folders too: they make no file, but take time.
+      if (++count > 2 * limits.files) throw invalidModule(`it has more than ${limits.files} files and folders`)
     }
     await done
   } catch (error) {
@@ -51,6 +56,23 @@ export async function unpackTar(
     throw isMirrorError(error) ? error : invalidModule(`its archive (${format}) is damaged`, error)
   }
   return entries
+}
+
+/** This decoder heeds no back pressure: from a bomb of some hundred bytes it makes gigabytes at one go. */
+function boundBacklog(decoder: Transform): Transform {
+  const through = decoder as Transform & { queue(bytes: Uint8Array | null): unknown }
+  const queue = through.queue
+  let waiting = 0
+  decoder.on('data', (bytes: Uint8Array) => {
+    waiting -= bytes.length
+  })
+  // It hands on what is thrown here as its own error, and stops.
+  through.queue = (bytes) => {
+    waiting += bytes?.length ?? 0
+    if (waiting > MAX_BACKLOG) throw invalidModule('its archive (bzip2) holds too much in too few bytes')
+    return queue.call(decoder, bytes)
+  }
+  return decoder
 }
 
 async function decode(source: Readable, format: Exclude<OuterFormat, 'zip'>, extract: Extract): Promise<void> {
