@@ -184,6 +184,11 @@ export function baseUrl(schemes: readonly string[]) {
         context.addIssue({ code: 'custom', message: `${error} without user, query and fragment` })
         return z.NEVER
       }
+      // A URL's host may hold quotes and dollar signs, which the configurations that are printed of it could not.
+      if (!/^[\w.:[\]-]+$/.test(url.host)) {
+        context.addIssue({ code: 'custom', message: `${error} whose host is a name or an address` })
+        return z.NEVER
+      }
       return url.pathname.endsWith('/') ? url.href : `${url.href}/`
     })
     .meta({ kind: 'URL' })

@@ -21,12 +21,20 @@ export function parseJsonAnswer(answer: DocumentAnswer): JsonValue {
   }
 }
 
-/** Such JSON can be read, but nothing can write it again: the stack is too small. Strings may hold brackets. */
+const [QUOTE, BACKSLASH, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d]
+
+/** Such JSON can be read, but nothing can write it again: the stack is too small. Brackets in strings do not count. */
 function nestsDeeply(text: string): boolean {
   let depth = 0
-  for (const [mark] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[{\]}]/gs)) {
-    if (mark === '[' || mark === '{') depth += 1
-    else if (mark === ']' || mark === '}') depth -= 1
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (inString) {
+      if (code === BACKSLASH) at++
+      else if (code === QUOTE) inString = false
+    } else if (code === QUOTE) inString = true
+    else if (code === OPEN_ARRAY || code === OPEN_OBJECT) depth++
+    else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) depth--
     if (depth > MAX_NESTING) return true
   }
   return false
