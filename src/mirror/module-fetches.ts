@@ -11,7 +11,6 @@ import { ConcurrencyLimit } from '../store/concurrency-limit.ts'
 import type { ModuleTree, ModuleUpstream } from '../upstream/module-upstream.ts'
 import type { UpstreamRequest } from '../upstream/provider-upstream.ts'
 import { createDeadline } from './deadline.ts'
-import { packModule } from './module-archive.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
 import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
@@ -142,6 +141,8 @@ export class ModuleFetches {
       log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
     const subfolder = servedSubfolder(location)
     assertFolder(id, tree, subfolder)
+    // Loaded at the first use.
+    const { packModule } = await import('./module-archive.ts')
     const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
     if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
     const { digest, size } = await incoming.commit()
