@@ -3,6 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { MirrorError, redactUrl } from '../../errors.ts'
 import type { HttpArchiveSource, SourceChecksum } from '../../protocol/module-source.ts'
+import { lengthOf } from '../chunk-batches.ts'
 import type { OriginClient } from '../http-client.ts'
 import type { UpstreamRequest } from '../provider-upstream.ts'
 import type { SpoolPlace } from './archive/spool.ts'
@@ -65,9 +66,9 @@ async function download(
       hashes = startHashes(source.checksum)
       continue
     }
-    await file.write(piece.bytes, 0, piece.bytes.length, position)
-    position += piece.bytes.length
-    for (const hash of hashes) hash.update(piece.bytes)
+    for (const chunk of piece.chunks) for (const hash of hashes) hash.update(chunk)
+    await file.writev(piece.chunks, position)
+    position += lengthOf(piece.chunks)
   }
   const [sha256, stated] = hashes.map((hash) => hash.digest('hex'))
   assertChecksum(source, stated)
