@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { pipeline, Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { type Answer, findHeader } from './answer.ts'
+import { ChunkBatches, lengthOf } from './chunk-batches.ts'
 import { type FailureContext, failureOf, invalid, torn, WaitExceeded } from './failure.ts'
 import type { UpstreamObserver } from './observer.ts'
 
@@ -27,12 +28,12 @@ export function contentEncodings(answer: Answer): readonly string[] {
 }
 
 /**
- * Reads the body of an answer, decoded. Leaving the loop early closes the connection. Memory does not depend on the
- * body's size.
+ * Reads the body of an answer, decoded, in batches of what comes. Leaving the loop early closes the connection. Memory
+ * does not depend on the body's size.
  * @throws MirrorError `UPSTREAM_INVALID` for a coding that is unknown or broken; AttemptFailed if the body is torn,
  *   silent or too slow
  */
-export async function* readBody(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer, void, undefined> {
+export async function* readBody(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer[], void, undefined> {
   const context: FailureContext = { url: answer.url, signal: options.signal }
   try {
     const decoders = createDecoders(answer)
@@ -44,17 +45,19 @@ export async function* readBody(answer: Answer, options: BodyOptions): AsyncGene
 }
 
 async function* decode(
-  wire: AsyncIterable<Buffer>,
+  wire: AsyncIterable<Buffer[]>,
   decoders: readonly Transform[],
   { url, signal }: FailureContext,
-): AsyncGenerator<Buffer, void, undefined> {
+): AsyncGenerator<Buffer[], void, undefined> {
   let wireError: unknown
-  const source = Readable.from(wire, { objectMode: false }).on('error', (error) => {
+  const source = Readable.from(chunksOf(wire), { objectMode: false }).on('error', (error) => {
     wireError = error
   })
-  const decoded = pipeline([source, ...decoders], () => undefined)
+  const decoded = decoders.at(-1) ?? source
+  pipeline([source, ...decoders], () => undefined)
   try {
-    for await (const chunk of Readable.prototype.iterator.call(decoded)) yield chunk
+    const batches = new ChunkBatches(decoded)
+    for (let batch = await batches.next(); batch !== undefined; batch = await batches.next()) yield batch
   } catch (error) {
     if (wireError !== undefined) throw wireError
     if (signal.aborted) throw failureOf(error, { url, signal })
@@ -63,7 +66,13 @@ async function* decode(
       throw torn(url, 'the answer broke off', error)
     }
     throw invalid(url, 'its content encoding is broken', error)
+  } finally {
+    decoded.destroy()
   }
+}
+
+async function* chunksOf(batches: AsyncIterable<Buffer[]>): AsyncGenerator<Buffer, void, undefined> {
+  for await (const batch of batches) yield* batch
 }
 
 function createDecoders(answer: Answer): Transform[] {
@@ -86,27 +95,28 @@ function createDecoders(answer: Answer): Transform[] {
   })
 }
 
-async function* readWire(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer, void, undefined> {
+async function* readWire(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer[], void, undefined> {
   const { body, url } = answer
   const { observer, signal, idleTimeoutMs } = options
   const rate = new MinimumRate(options)
-  const chunks = body.iterator({ destroyOnReturn: true })
+  const batches = new ChunkBatches(body)
   let waiting = false
   // One timer for all waits: it is set back for each, which costs a tenth of a new one.
   const timer = setTimeout(() => {
-    if (waiting) body.destroy(new WaitExceeded(`no byte came for ${idleTimeoutMs} ms`, idleTimeoutMs))
+    if (waiting && batches.empty) body.destroy(new WaitExceeded(`no byte came for ${idleTimeoutMs} ms`, idleTimeoutMs))
   }, idleTimeoutMs)
   try {
     for (;;) {
       waiting = true
       timer.refresh()
       const started = performance.now()
-      const next = await chunks.next()
+      const batch = await batches.next()
       waiting = false
-      if (next.done === true) return
-      observer.received(url.host, next.value.length)
-      rate.count(next.value.length, performance.now() - started)
-      yield next.value
+      if (batch === undefined) return
+      const bytes = lengthOf(batch)
+      observer.received(url.host, bytes)
+      rate.count(bytes, performance.now() - started)
+      yield batch
     }
   } catch (error) {
     if (error instanceof WaitExceeded || signal.aborted) throw failureOf(error, { url, signal })

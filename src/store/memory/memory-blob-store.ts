@@ -117,11 +117,13 @@ class MemoryIncomingBlob implements IncomingBlob {
     return this.#size
   }
 
-  async append(bytes: Uint8Array): Promise<void> {
+  async append(...chunks: readonly Uint8Array[]): Promise<void> {
     if (this.#digest !== undefined || this.#disposed) throw closedError('write')
-    this.#hash.update(bytes)
-    this.#parts.push(Buffer.from(bytes))
-    this.#size += bytes.length
+    for (const chunk of chunks) {
+      this.#hash.update(chunk)
+      this.#parts.push(Buffer.from(chunk))
+      this.#size += chunk.length
+    }
   }
 
   async restart(): Promise<void> {

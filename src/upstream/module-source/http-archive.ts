@@ -65,9 +65,11 @@ async function download(
       hashes = startHashes(source.checksum)
       continue
     }
-    await writeAll(file, piece.bytes, position)
-    position += piece.bytes.length
-    for (const hash of hashes) hash.update(piece.bytes)
+    for (const chunk of piece.chunks) {
+      for (const hash of hashes) hash.update(chunk)
+      await writeAll(file, chunk, position)
+      position += chunk.length
+    }
   }
   const [sha256, stated] = hashes.map((hash) => hash.digest('hex'))
   assertChecksum(source, stated)
