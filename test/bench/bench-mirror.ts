@@ -16,6 +16,8 @@ export interface MirrorSettings {
   readonly accessLog?: boolean
   /** The throttled origin instead of the fast one. */
   readonly slow?: boolean
+  /** Of archives that are being fetched; default as without a configuration. */
+  readonly delivery?: 'verified' | 'progressive'
   /** The cores that it may use; default all. */
   readonly cpu?: string
   /** A data folder that exists; default a new one. */
@@ -63,6 +65,7 @@ export async function startBenchMirror(parts: {
     dataDir,
     stateDir: join(folder, 'state'),
     origins: { [HOST]: { address, caFile } },
+    ...(settings.delivery === undefined ? {} : { archives: { delivery: settings.delivery } }),
     log: { level: settings.accessLog ? 'info' : 'warn', format: 'json' },
   }
   await writeFile(configFile, stringify(config))
