@@ -60,7 +60,7 @@ async function download(job: ArchiveJob, parts: DownloadParts): Promise<number> 
         await incoming.restart()
         begin()
       } else {
-        await incoming.append(...piece.chunks)
+        await incoming.append(piece.bytes)
         tail?.grow()
       }
     }

@@ -34,7 +34,7 @@ export async function packModule(tree: ModuleTree, blob: IncomingBlob, signal: A
   const packed: Uint8Array[] = []
   const gzip = new Gzip({ level: 6, mtime: 0 }, (bytes) => packed.push(bytes))
   const flush = async (): Promise<void> => {
-    await blob.append(...packed.splice(0))
+    for (const bytes of packed.splice(0)) await blob.append(bytes)
   }
   for await (const piece of inPieces(tar as AsyncIterable<Uint8Array>)) {
     hash.update(piece)

@@ -31,8 +31,8 @@ export interface OpenBlob extends BlobReader {
 export interface IncomingBlob extends AsyncDisposable {
   /** Bytes so far. */
   readonly size: number
-  /** Does not hold on to the chunks. @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
-  append(...chunks: readonly Uint8Array[]): Promise<void>
+  /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  append(bytes: Uint8Array): Promise<void>
   /** Drops all bytes so far and starts again. @throws MirrorError `STORAGE_FAILED` */
   restart(): Promise<void>
   /**

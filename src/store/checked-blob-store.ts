@@ -187,8 +187,8 @@ class CheckedIncomingBlob implements IncomingBlob {
     return this.#inner.size
   }
 
-  append(...chunks: readonly Uint8Array[]): Promise<void> {
-    return this.#inner.append(...chunks)
+  append(bytes: Uint8Array): Promise<void> {
+    return this.#inner.append(bytes)
   }
 
   restart(): Promise<void> {

@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { type Answer, findContentLength, findHeader } from './answer.ts'
 import { contentEncodings, readBody } from './body.ts'
-import { lengthOf } from './chunk-batches.ts'
 import { AttemptFailed, tooLarge, torn } from './failure.ts'
 import type { ArchivePiece, ArchiveStream } from './provider-upstream.ts'
 import { type OriginRules, openAnswer } from './redirects.ts'
@@ -88,10 +87,10 @@ class ArchiveDownload implements ArchiveStream {
     if (answer === undefined) throw new Error('an archive can be read only once')
     this.#answer = undefined
     const { maxBytes, body } = this.#job
-    for await (const chunks of readBody(answer, body)) {
-      this.#received += lengthOf(chunks)
+    for await (const bytes of readBody(answer, body)) {
+      this.#received += bytes.length
       if (this.#received > maxBytes) throw tooLarge(answer.url, maxBytes)
-      yield { kind: 'bytes', chunks }
+      yield { kind: 'bytes', bytes }
     }
     const { size } = this.#entity
     if (size !== undefined && size !== this.#received) {

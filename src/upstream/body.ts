@@ -2,7 +2,6 @@ import { performance } from 'node:perf_hooks'
 import { pipeline, Readable, type Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { type Answer, findHeader } from './answer.ts'
-import { ChunkBatches, lengthOf } from './chunk-batches.ts'
 import { type FailureContext, failureOf, invalid, torn, WaitExceeded } from './failure.ts'
 import type { UpstreamObserver } from './observer.ts'
 
@@ -28,12 +27,12 @@ export function contentEncodings(answer: Answer): readonly string[] {
 }
 
 /**
- * Reads the body of an answer, decoded, in batches of what comes. Leaving the loop early closes the connection. Memory
- * does not depend on the body's size.
+ * Reads the body of an answer, decoded. Leaving the loop early closes the connection. Memory does not depend on the
+ * body's size.
  * @throws MirrorError `UPSTREAM_INVALID` for a coding that is unknown or broken; AttemptFailed if the body is torn,
  *   silent or too slow
  */
-export async function* readBody(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer[], void, undefined> {
+export async function* readBody(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer, void, undefined> {
   const context: FailureContext = { url: answer.url, signal: options.signal }
   try {
     const decoders = createDecoders(answer)
@@ -45,19 +44,17 @@ export async function* readBody(answer: Answer, options: BodyOptions): AsyncGene
 }
 
 async function* decode(
-  wire: AsyncIterable<Buffer[]>,
+  wire: AsyncIterable<Buffer>,
   decoders: readonly Transform[],
   { url, signal }: FailureContext,
-): AsyncGenerator<Buffer[], void, undefined> {
+): AsyncGenerator<Buffer, void, undefined> {
   let wireError: unknown
-  const source = Readable.from(chunksOf(wire), { objectMode: false }).on('error', (error) => {
+  const source = Readable.from(wire, { objectMode: false }).on('error', (error) => {
     wireError = error
   })
-  const decoded = decoders.at(-1) ?? source
-  pipeline([source, ...decoders], () => undefined)
+  const decoded = pipeline([source, ...decoders], () => undefined)
   try {
-    const batches = new ChunkBatches(decoded)
-    for (let batch = await batches.next(); batch !== undefined; batch = await batches.next()) yield batch
+    for await (const chunk of Readable.prototype.iterator.call(decoded)) yield chunk
   } catch (error) {
     if (wireError !== undefined) throw wireError
     if (signal.aborted) throw failureOf(error, { url, signal })
@@ -66,13 +63,7 @@ async function* decode(
       throw torn(url, 'the answer broke off', error)
     }
     throw invalid(url, 'its content encoding is broken', error)
-  } finally {
-    decoded.destroy()
   }
-}
-
-async function* chunksOf(batches: AsyncIterable<Buffer[]>): AsyncGenerator<Buffer, void, undefined> {
-  for await (const batch of batches) yield* batch
 }
 
 function createDecoders(answer: Answer): Transform[] {
@@ -95,28 +86,27 @@ function createDecoders(answer: Answer): Transform[] {
   })
 }
 
-async function* readWire(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer[], void, undefined> {
+async function* readWire(answer: Answer, options: BodyOptions): AsyncGenerator<Buffer, void, undefined> {
   const { body, url } = answer
   const { observer, signal, idleTimeoutMs } = options
   const rate = new MinimumRate(options)
-  const batches = new ChunkBatches(body)
+  const chunks = body.iterator({ destroyOnReturn: true })
   let waiting = false
   // One timer for all waits: it is set back for each, which costs a tenth of a new one.
   const timer = setTimeout(() => {
-    if (waiting && batches.empty) body.destroy(new WaitExceeded(`no byte came for ${idleTimeoutMs} ms`, idleTimeoutMs))
+    if (waiting) body.destroy(new WaitExceeded(`no byte came for ${idleTimeoutMs} ms`, idleTimeoutMs))
   }, idleTimeoutMs)
   try {
     for (;;) {
       waiting = true
       timer.refresh()
       const started = performance.now()
-      const batch = await batches.next()
+      const next = await chunks.next()
       waiting = false
-      if (batch === undefined) return
-      const bytes = lengthOf(batch)
-      observer.received(url.host, bytes)
-      rate.count(bytes, performance.now() - started)
-      yield batch
+      if (next.done === true) return
+      observer.received(url.host, next.value.length)
+      rate.count(next.value.length, performance.now() - started)
+      yield next.value
     }
   } catch (error) {
     if (error instanceof WaitExceeded || signal.aborted) throw failureOf(error, { url, signal })

@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { type Answer, findContentLength, findHeader, mediaTypeOf } from './answer.ts'
 import { contentEncodings, readBody } from './body.ts'
-import { lengthOf } from './chunk-batches.ts'
 import { tooLarge } from './failure.ts'
 import type { DocumentAnswer } from './http-client.ts'
 import { type OriginRules, openAnswer } from './redirects.ts'
@@ -57,10 +56,10 @@ async function readWhole(answer: Answer, { maxBytes, body }: DocumentJob): Promi
   }
   const chunks: Buffer[] = []
   let length = 0
-  for await (const batch of readBody(answer, body)) {
-    length += lengthOf(batch)
+  for await (const chunk of readBody(answer, body)) {
+    length += chunk.length
     if (length > maxBytes) throw tooLarge(answer.url, maxBytes)
-    chunks.push(...batch)
+    chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
@@ -69,9 +68,9 @@ async function readCut(answer: Answer, { maxBytes, body }: DocumentJob): Promise
   const limit = Math.min(maxBytes, maxErrorBytes)
   const chunks: Buffer[] = []
   let length = 0
-  for await (const batch of readBody(answer, body)) {
-    chunks.push(...batch)
-    length += lengthOf(batch)
+  for await (const chunk of readBody(answer, body)) {
+    chunks.push(chunk)
+    length += chunk.length
     if (length >= limit) break
   }
   return body.credentials.redact(Buffer.concat(chunks).subarray(0, limit))

@@ -31,7 +31,7 @@ export interface ReleaseQuery {
  * A part of an archive on its way in. `restart` says that the upstream could not resume: all bytes so far are void and
  * the archive begins again.
  */
-export type ArchivePiece = { readonly kind: 'bytes'; readonly chunks: readonly Buffer[] } | { readonly kind: 'restart' }
+export type ArchivePiece = { readonly kind: 'bytes'; readonly bytes: Buffer } | { readonly kind: 'restart' }
 
 /** An archive on its way in. Leaving the loop early closes the connection. Consumable once. */
 export interface ArchiveStream extends AsyncIterable<ArchivePiece> {

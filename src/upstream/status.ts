@@ -2,7 +2,6 @@ import { MirrorError } from '../errors.ts'
 import { type Answer, discard, findHeader, mediaTypeOf } from './answer.ts'
 import { parseRetryAfter } from './backoff.ts'
 import { type BodyOptions, readBody } from './body.ts'
-import { lengthOf } from './chunk-batches.ts'
 import type { Credentials } from './credentials.ts'
 import { AttemptFailed, placeOf } from './failure.ts'
 import { findOriginText } from './origin-text.ts'
@@ -59,9 +58,9 @@ async function readStart(answer: Answer, options: BodyOptions): Promise<Buffer> 
   let length = 0
   const timer = setTimeout(() => answer.body.destroy(), detailTimeoutMs)
   try {
-    for await (const batch of readBody(answer, options)) {
-      chunks.push(...batch)
-      length += lengthOf(batch)
+    for await (const chunk of readBody(answer, options)) {
+      chunks.push(chunk)
+      length += chunk.length
       if (length >= maxDetailBytes) break
     }
   } catch {

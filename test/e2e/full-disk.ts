@@ -38,9 +38,9 @@ export class FullDisk {
       get size() {
         return incoming.size
       },
-      append: async (...chunks) => {
-        if (incoming.size + Buffer.concat(chunks).length > 300_000) this.#fail('append')
-        await incoming.append(...chunks)
+      append: async (bytes) => {
+        if (incoming.size + bytes.length > 300_000) this.#fail('append')
+        await incoming.append(bytes)
       },
       restart: () => incoming.restart(),
       follow: () => incoming.follow(),

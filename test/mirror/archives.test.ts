@@ -84,9 +84,9 @@ describe('an archive that is not held', () => {
   it('begins again from nothing when the origin cannot resume', async () => {
     const parts = await published()
     parts.upstream.pieces = function* (bytes) {
-      yield { kind: 'bytes', chunks: [bytes.subarray(0, 7)] }
+      yield { kind: 'bytes', bytes: bytes.subarray(0, 7) }
       yield { kind: 'restart' }
-      yield { kind: 'bytes', chunks: [bytes] }
+      yield { kind: 'bytes', bytes }
     }
     expect((await open(parts)).text).toBe('1.0.0 linux_amd64 generation 1')
   })
@@ -151,7 +151,7 @@ describe('bytes that are not the published ones', () => {
     const parts = await published()
     let wrong = 1
     parts.upstream.pieces = function* (bytes) {
-      yield { kind: 'bytes', chunks: [wrong-- > 0 ? Buffer.from('something else') : bytes] }
+      yield { kind: 'bytes', bytes: wrong-- > 0 ? Buffer.from('something else') : bytes }
     }
     expect((await open(parts)).text).toBe('1.0.0 linux_amd64 generation 1')
     expect(parts.upstream.asked.filter((each) => !each.startsWith('versions'))).toEqual([
@@ -164,7 +164,7 @@ describe('bytes that are not the published ones', () => {
 
   it('twice are refused for good, naming both digests; nothing is kept of them, nothing pinned', async () => {
     const parts = await published()
-    parts.upstream.pieces = () => [{ kind: 'bytes', chunks: [Buffer.from('something else')] }]
+    parts.upstream.pieces = () => [{ kind: 'bytes', bytes: Buffer.from('something else') }]
     const error = await failureOf(open(parts))
     const expected = parts.upstream.digest('1.0.0', 'linux_amd64')
     const actual = sha256(Buffer.from('something else'))
@@ -230,7 +230,7 @@ describe('a release that changes during the download', () => {
     const old = Buffer.from('1.0.0 linux_amd64 generation 1')
     let first = true
     parts.upstream.pieces = function* (bytes) {
-      yield { kind: 'bytes', chunks: [first ? old : bytes] }
+      yield { kind: 'bytes', bytes: first ? old : bytes }
       first = false
     }
     expect((await open(parts)).text).toBe('1.0.0 linux_amd64 generation 2')
@@ -245,7 +245,7 @@ describe('a release that changes during the download', () => {
     let generation = 1
     parts.upstream.pieces = () => {
       const bytes = Buffer.from(`1.0.0 linux_amd64 generation ${generation - 1}`)
-      return [{ kind: 'bytes', chunks: [bytes] }]
+      return [{ kind: 'bytes', bytes }]
     }
     parts.upstream.beforeArchive = async () => {
       generation += 1
@@ -352,7 +352,7 @@ describe('what was opened is closed', () => {
     expect(await failureOf(open(parts))).toMatchObject({ code: 'STORAGE_FULL' })
     expect([blobs.incoming, parts.upstream.openArchives]).toEqual([0, 0])
     blobs.fullAtAppend = false
-    parts.upstream.pieces = () => [{ kind: 'bytes', chunks: [Buffer.from('wrong')] }]
+    parts.upstream.pieces = () => [{ kind: 'bytes', bytes: Buffer.from('wrong') }]
     await failureOf(open(parts))
     expect([blobs.incoming, parts.upstream.openArchives]).toEqual([0, 0])
     expect(parts.observed.filter((each) => each.startsWith('downloading')).length % 2).toBe(0)

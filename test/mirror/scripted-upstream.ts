@@ -169,8 +169,8 @@ export class ScriptedUpstream implements ProviderUpstream {
 
 function* halves(bytes: Buffer): Iterable<ArchivePiece> {
   const middle = bytes.length >> 1
-  yield { kind: 'bytes', chunks: [bytes.subarray(0, middle)] }
-  yield { kind: 'bytes', chunks: [bytes.subarray(middle)] }
+  yield { kind: 'bytes', bytes: bytes.subarray(0, middle) }
+  yield { kind: 'bytes', bytes: bytes.subarray(middle) }
 }
 
 export function sha256(bytes: Uint8Array): Sha256 {

@@ -1,4 +1,3 @@
-import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { expect, test, vi } from 'vitest'
 import { DurableFolders } from '../../src/store/disk/durable-folders.ts'
 import { GrowingFile } from '../../src/store/disk/growing-file.ts'
@@ -15,7 +14,7 @@ test.each(['sync', 'write'] as const)(
     await using file = await GrowingFile.open(new DurableFolders(folder.path))
     using spy = vi.spyOn(TempFile.prototype, step).mockRejectedValueOnce(new Error('EIO'))
     const fill = async (): Promise<void> => {
-      for (let block = 0; block < 18; block++) await file.append([Buffer.alloc(MIB, block)])
+      for (let block = 0; block < 18; block++) await file.append(Buffer.alloc(MIB, block))
       await file.publish(`${folder.path}/blobs/whole`, 0o444)
     }
     await expect(fill()).rejects.toThrow('EIO')
@@ -38,24 +37,9 @@ test('a large file is brought to the disk while it grows, one sync at a time', a
     running--
   })
   for (let block = 0; block < 40; block++) {
-    await Promise.all([first, second].map((file) => file.append([Buffer.alloc(MIB)])))
+    await Promise.all([first, second].map((file) => file.append(Buffer.alloc(MIB))))
   }
   for (const file of [first, second]) await file.publish(`${folder.path}/blobs/${file === first}`, 0o444)
   expect(most).toBe(1)
   expect(syncs).toBeGreaterThan(1)
-})
-
-test('a disk that takes only a part of each write gets the rest too', async () => {
-  await using folder = await makeTempFolder()
-  await using file = await GrowingFile.open(new DurableFolders(folder.path))
-  await using other = await open(file.path)
-  const prototype: FileHandle = Object.getPrototypeOf(other)
-  const { writev } = prototype
-  using spy = vi.spyOn(prototype, 'writev').mockImplementation(function (this: FileHandle, chunks, position) {
-    return writev.call(this, [Buffer.concat(chunks as Uint8Array[]).subarray(0, 3)], position)
-  })
-  await file.append(['ab', '', 'cdef', 'gh'].map((text) => Buffer.from(text)))
-  await file.append([])
-  expect(spy).toHaveBeenCalledTimes(3)
-  expect([await readFile(file.path, 'utf8'), file.size]).toEqual(['abcdefgh', 8])
 })

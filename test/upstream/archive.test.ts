@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
-import { lengthOf } from '../../src/upstream/chunk-batches.ts'
 import { archiveRequest, failureOf, origin, readArchive, startClient, startServer, until } from './origin-fixture.ts'
 
 const url = `https://${origin}/provider.zip`
@@ -205,7 +204,7 @@ test('a slow reader is not held against the upstream', async () => {
   const hash = createHash('sha256')
   let pauses = 0
   for await (const piece of await client.openArchive(archiveRequest(url))) {
-    if (piece.kind === 'bytes') for (const chunk of piece.chunks) hash.update(chunk)
+    if (piece.kind === 'bytes') hash.update(piece.bytes)
     if (pauses++ < 4) await new Promise((resolve) => setTimeout(resolve, 300))
   }
   expect(hash.digest('hex')).toBe(createHash('sha256').update(archive).digest('hex'))
@@ -317,7 +316,7 @@ test('memory does not grow with the archive', async () => {
   let most = 0
   const before = process.memoryUsage().rss
   for await (const piece of await client.openArchive(archiveRequest(url))) {
-    if (piece.kind === 'bytes') bytes += lengthOf(piece.chunks)
+    if (piece.kind === 'bytes') bytes += piece.bytes.length
     most = Math.max(most, process.memoryUsage.rss())
   }
   expect(bytes).toBe(300_000_000)

@@ -68,7 +68,7 @@ export class MemoryOriginClient implements OriginClient {
     return {
       size: 3,
       async *[Symbol.asyncIterator]() {
-        yield { kind: 'bytes', chunks: [Buffer.from('zip')] }
+        yield { kind: 'bytes', bytes: Buffer.from('zip') }
       },
     }
   }

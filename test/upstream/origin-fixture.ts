@@ -137,7 +137,7 @@ export async function readArchive(stream: ArchiveStream): Promise<{ bytes: Buffe
   let restarts = 0
   for await (const piece of stream) {
     if (piece.kind === 'bytes') {
-      chunks.push(...piece.chunks)
+      chunks.push(piece.bytes)
     } else {
       chunks = []
       restarts += 1

@@ -33,15 +33,13 @@ export class DiskIncomingBlob implements IncomingBlob {
     return this.#size
   }
 
-  async append(...chunks: readonly Uint8Array[]): Promise<void> {
+  async append(bytes: Uint8Array): Promise<void> {
     const file = this.#open()
     if (this.#digest !== undefined) throw closedError('its digest was taken')
-    const writing = file.append(chunks)
-    // While a thread of the pool writes them.
-    for (const chunk of chunks) this.#hash.update(chunk)
+    this.#hash.update(bytes)
+    this.#size += bytes.length
     try {
-      await writing
-      this.#size = file.size
+      await file.append(bytes)
     } catch (error) {
       // A full disk gets its space back now, not when the caller is through with its error handling.
       await this.#discard()

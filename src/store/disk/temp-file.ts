@@ -33,13 +33,13 @@ export class TempFile implements AsyncDisposable {
     return this.#size
   }
 
-  /** Appends all chunks. Calls must not overlap. */
-  async write(...chunks: readonly Uint8Array[]): Promise<void> {
+  /** Appends all of `bytes`. Calls must not overlap. */
+  async write(bytes: Uint8Array): Promise<void> {
     const { handle } = this.#open()
-    for (let rest = dropBytes(chunks, 0); rest.length > 0; ) {
-      const { bytesWritten } = await handle.writev(rest, this.#size)
+    for (let done = 0; done < bytes.length; ) {
+      const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, this.#size)
+      done += bytesWritten
       this.#size += bytesWritten
-      rest = dropBytes(rest, bytesWritten)
     }
   }
 
@@ -81,14 +81,4 @@ export class TempFile implements AsyncDisposable {
     this.#file = undefined
     await file?.release()
   }
-}
-
-/** What is left of the chunks after so many bytes. */
-function dropBytes(chunks: readonly Uint8Array[], bytes: number): Uint8Array[] {
-  let start = -bytes
-  return chunks.flatMap((chunk) => {
-    const rest = start < 0 ? chunk.subarray(-start) : chunk
-    start += chunk.length
-    return rest.length === 0 ? [] : [rest]
-  })
 }

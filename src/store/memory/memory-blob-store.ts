@@ -117,13 +117,11 @@ class MemoryIncomingBlob implements IncomingBlob {
     return this.#size
   }
 
-  async append(...chunks: readonly Uint8Array[]): Promise<void> {
+  async append(bytes: Uint8Array): Promise<void> {
     if (this.#digest !== undefined || this.#disposed) throw closedError('write')
-    for (const chunk of chunks) {
-      this.#hash.update(chunk)
-      this.#parts.push(Buffer.from(chunk))
-      this.#size += chunk.length
-    }
+    this.#hash.update(bytes)
+    this.#parts.push(Buffer.from(bytes))
+    this.#size += bytes.length
   }
 
   async restart(): Promise<void> {

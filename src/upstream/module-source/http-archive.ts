@@ -65,11 +65,9 @@ async function download(
       hashes = startHashes(source.checksum)
       continue
     }
-    for (const chunk of piece.chunks) {
-      for (const hash of hashes) hash.update(chunk)
-      await writeAll(file, chunk, position)
-      position += chunk.length
-    }
+    await writeAll(file, piece.bytes, position)
+    position += piece.bytes.length
+    for (const hash of hashes) hash.update(piece.bytes)
   }
   const [sha256, stated] = hashes.map((hash) => hash.digest('hex'))
   assertChecksum(source, stated)

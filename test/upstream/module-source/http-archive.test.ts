@@ -53,7 +53,7 @@ async function contents(tree: ModuleTree): Promise<Record<string, string>> {
   return found
 }
 
-const bytes = (piece: Uint8Array): ArchivePiece => ({ kind: 'bytes', chunks: [Buffer.from(piece)] })
+const bytes = (piece: Uint8Array): ArchivePiece => ({ kind: 'bytes', bytes: Buffer.from(piece) })
 
 async function archiveOf(files: Files): Promise<Buffer> {
   await using folder = await SourceFolder.make(files)
