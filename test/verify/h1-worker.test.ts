@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
-import { mkdir, readFile, symlink } from 'node:fs/promises'
+import { mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
+import { getPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -144,4 +145,22 @@ describe('PackageHasher', () => {
     const { stdout } = await run(process.execPath, [path], { timeout: 20_000 })
     expect(JSON.parse(stdout)).toEqual(await hashPackageZip(zip))
   })
+})
+
+/** Of every thread of this process, as Linux tells it (proc_pid_stat(5)). */
+async function nicenesses(): Promise<number[]> {
+  const threads = await readdir('/proc/self/task')
+  const stats = await Promise.all(threads.map((thread) => readFile(`/proc/self/task/${thread}/stat`, 'latin1')))
+  return stats.map((stat) => Number(stat.slice(stat.lastIndexOf(')')).split(' ')[17]))
+}
+
+it.runIf(process.platform === 'linux')('hashes behind those that serve, and slows no other thread', async () => {
+  await using folder = await openFolder()
+  await using hasher = new PackageHasher()
+  const path = await folder.write('good.zip', await makeZip([['file', 'content']]))
+  const before = await nicenesses()
+  await hasher.hash(path)
+  const usual = getPriority()
+  const after = await nicenesses()
+  expect(after.filter((each) => each > usual).length).toBe(before.filter((each) => each > usual).length + 1)
 })
