@@ -149,6 +149,8 @@ describe('wrong values', () => {
     ['origins: { "https://registry.terraform.io/": {} }', 'write the host alone, without https://'],
     ['publicUrl: mirror.example', 'publicUrl: expected an absolute https URL'],
     ['publicUrl: https://u:p@mirror.example', 'publicUrl: expected an absolute https URL without user'],
+    [`publicUrl: 'https://a"b/'`, 'publicUrl: expected an absolute https URL whose host is a name or an address'],
+    ['publicUrl: https://a$b/', 'publicUrl: expected an absolute https URL whose host is a name or an address'],
     ['mode: offline', 'mode: expected online or sealed'],
     [
       'freshness: { notFound: 2m }',

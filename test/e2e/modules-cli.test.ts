@@ -83,6 +83,8 @@ async function publishArchives(): Promise<void> {
     'top/run.sh': { run: '#!/bin/sh\n' },
     'top/sub/main.tf': '# sub\n',
     'top/sub/deep/main.tf': '# deep\n',
+    'top/a%20b/main.tf': '# as written\n',
+    'top/a b/main.tf': '# decoded\n',
   })
   const tar = (letter: string, ...what: string[]) => bufferBody(source.run('tar', `-c${letter}`, ...what))
   const zip = "import shutil,sys; print(end='')\nshutil.make_archive('z', 'zip', 'top')"
@@ -108,6 +110,7 @@ async function publishArchives(): Promise<void> {
   publish('glob', files('tarball/v1//*?archive=tar.gz'), { wants: '# top\n' })
   publish('globsub', files('tarball/v1//*/sub?archive=tar.gz'), { wants: '# sub\n' })
   publish('location', '/files/a.tar.gz//sub', { wants: '# sub\n' })
+  publish('encoded', '/files/a.tar.gz//a%20b', { wants: '# as written\n' })
   publish('caller', '/files/a.tar.gz', { subfolder: '//sub/deep', wants: '# deep\n' })
   publish('both', '/files/a.tar.gz//sub', { subfolder: '//deep', wants: '# deep\n' })
 }

@@ -101,6 +101,15 @@ describe.skipIf(!ready)('a module that nobody holds yet', () => {
     expect(told.map(({ status }) => status)).toEqual(expect.arrayContaining([503, 503, 204]))
   })
 
+  test('one whose location names a folder that is not in it: 502 MODULE_INVALID, until the registry corrects it', async () => {
+    const module = publish(git('//nope?ref=v1.0.0'))
+    const refused = await askModule(mirror, module, '1.0.0')
+    expect([refused.status, refused.json().code]).toEqual([502, 'MODULE_INVALID'])
+    expect(refused.json().error).toContain('the folder "nope", which is not in it')
+    origin.publishModule({ module, version: '1.0.0', location: git('?ref=v1.0.0') })
+    expect(await fetchModule(mirror, module, '1.0.0')).toEqual({ 'main.tf': '# one\n' })
+  })
+
   test('a list is in canonical spellings, each of which can be asked back; doubles are reported', async () => {
     const module = publish(git('?ref=v1.0.0'))
     for (const version of ['v1.0.0', 'v1.1.0', '1.2', 'master', '1.3.0-rc.1+b.2'])

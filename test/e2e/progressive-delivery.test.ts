@@ -136,6 +136,21 @@ describe('an archive that is handed on while it comes in', () => {
     expect(origin.count('archive')).toBe(1)
   })
 
+  test('HEAD tells no validator of it, by which the rest could be put behind a part of wrong bytes', async () => {
+    await using mirror = await startProgressive()
+    const fault = origin.fault({ kind: 'archive' }, { wrongBytes: true, ...SLOWLY })
+    const head = await ask(mirror, {}, 'HEAD')
+    const download = await open(mirror)
+    const { bytes, complete } = await download.end
+    expect(complete).toBe(false)
+    fault.clear()
+    const validator = head.headers.etag === undefined ? undefined : { 'if-range': head.headers.etag }
+    const rest = await ask(mirror, { range: `bytes=${bytes}-`, ...validator })
+    expect([rest.status, sha256(rest.body)]).toEqual([200, archive.sha256])
+    expect(head.headers.etag).toBeUndefined()
+    expect((await ask(mirror, {}, 'HEAD')).headers.etag).toBe(`"${archive.sha256}"`)
+  })
+
   test('a range that could be put behind an unverified part is served only by its validator', async () => {
     await using mirror = await startProgressive()
     await ask(mirror)

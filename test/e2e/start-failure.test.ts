@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, mkdtempDisposable, readFile, rm, writeFile } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +12,9 @@ import { stringify } from 'yaml'
 import { startOrigin } from '../origin/origin.ts'
 import { PROCESS_ENV, spawnMirror } from './mirror-fixture.ts'
 
+/** Of the system, most often older than what the mirror needs. */
+const SYSTEM_NODE = '/usr/bin/node'
+const PROGRAM = fileURLToPath(new URL('../../src/terramirror.ts', import.meta.url))
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 let folder: string
@@ -32,8 +36,11 @@ interface Run {
 }
 
 /** Runs the command line to its end. */
-async function run(args: readonly string[], { uid }: { uid?: number } = {}): Promise<Run> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+async function run(
+  args: readonly string[],
+  { uid, node = process.execPath, program = MAIN }: { uid?: number; node?: string; program?: string } = {},
+): Promise<Run> {
+  const child = spawn(node, [program, ...args], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: PROCESS_ENV,
@@ -192,8 +199,9 @@ describe('wrong use of the command line is exit code 2, help is 0', () => {
   test.each([
     [['serve', '--nope'], /--nope/],
     [['serve', '--config'], /--config/],
-    [['frobnicate'], /frobnicate|too many arguments/],
-    [['serve', 'extra'], /too many arguments|extra/],
+    [['bogus'], /^error: unknown command 'bogus'; there are serve, healthcheck, client-config\n$/],
+    [['serve', 'extra'], /^error: unknown command 'extra'/],
+    [['mode=sealed'], /^error: 'mode=sealed' belongs behind --set; with npm: npm start -- --set mode=sealed\n$/],
   ])('%j', async (args, words) => {
     const { code, stdout, stderr } = await run(args)
     expect(stderr).toMatch(words)
@@ -208,3 +216,28 @@ describe('wrong use of the command line is exit code 2, help is 0', () => {
     expect(code).toBe(0)
   })
 })
+
+test('an old Node.js is told as such, in one line, before it stumbles over the code', async ({ skip }) => {
+  const version = versionOf(SYSTEM_NODE)
+  if (version === undefined || Number.parseInt(version, 10) >= 24) {
+    console.warn(`SKIPPED: ${SYSTEM_NODE} is no Node.js older than 24`)
+    return skip()
+  }
+  // As it is packed: an old Node.js cannot read types.
+  const program = join(folder, 'terramirror.mjs')
+  await writeFile(program, stripTypeScriptTypes(await readFile(PROGRAM, 'utf8')))
+  const result = await run(['--version'], { node: SYSTEM_NODE, program })
+  assertOneLine(result, `Node.js ${version} is too old; it needs 24 or newer`)
+})
+
+/** Undefined if it is not there. */
+function versionOf(node: string): string | undefined {
+  try {
+    return execFileSync(node, ['-p', 'process.versions.node'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+  } catch {
+    return undefined
+  }
+}

@@ -86,8 +86,53 @@ describe('a module whose archive was lost', () => {
   })
 })
 
+describe('a module whose location names a folder that is not in it', () => {
+  it.each([
+    ['nope', 'sub/main.tf'],
+    ['su', 'sub/main.tf'],
+    ['sub/main.tf', 'sub/main.tf'],
+    // Clients look for what is written, and decode nothing.
+    ['a%20b', 'a b/main.tf'],
+    ['*/nope', 'sub/main.tf'],
+  ])('(//%s, where %s is) is refused and not kept: once the registry corrects it, it comes', async (folder, path) => {
+    const { modules, upstream, blobs } = createModuleParts()
+    Object.assign(upstream, { path, location: `https://files.example.test/a.tar.gz//${folder}` })
+    expect(await failureOf(modules.locate(everything, net, newCall()))).toMatchObject({
+      code: 'MODULE_INVALID',
+      message: expect.stringContaining(JSON.stringify(folder.replace('*/', ''))),
+    })
+    for await (const { digest } of blobs.list()) expect.fail(`${digest} is held`)
+    Object.assign(upstream, { path: 'sub/main.tf', location: 'https://files.example.test/a.tar.gz//sub' })
+    expect(await modules.locate(everything, net, newCall())).toMatchObject({
+      outcome: 'miss',
+      value: { subfolder: 'sub' },
+    })
+  })
+
+  it('but is there in the very same letters, comes', async () => {
+    const { modules, upstream } = createModuleParts()
+    Object.assign(upstream, { path: 'a%20b/c/main.tf', location: 'https://files.example.test/a.tar.gz//a%20b/c' })
+    expect((await modules.locate(everything, net, newCall())).value).toMatchObject({ subfolder: 'a%20b/c' })
+  })
+})
+
 describe('a module of a repository', () => {
   const commit = 'abcdef1234'.repeat(4)
+
+  it('by a branch is followed on also when the clock was set back', async () => {
+    const { modules, upstream, clock } = createModuleParts()
+    const location = 'git::https://git.example.test/net.git//sub?ref=main'
+    Object.assign(upstream, { commit, current: commit, location, moving: true })
+    const { value } = await modules.locate(everything, net, newCall())
+    const moved = '1'.repeat(40)
+    Object.assign(upstream, { commit: moved, current: moved, text: '# two\n' })
+    // Still fresh: nobody is asked.
+    expect((await modules.locate(everything, net, newCall())).value.digest).toBe(value.digest)
+    clock.advance(-36_000_000)
+    await modules.locate(everything, net, newCall())
+    await modules.idle()
+    expect((await modules.locate(everything, net, newCall())).value.revision).toMatchObject({ commit: moved })
+  })
 
   it.each([
     ['a tag that names what it named', '?ref=v1', commit],

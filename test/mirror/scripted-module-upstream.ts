@@ -26,6 +26,10 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
   commit: string | undefined
   /** What the repository says that its ref is now. */
   current: string | undefined
+  /** Where the module's one file is. */
+  path = 'sub/main.tf'
+  /** Whether the ref is a branch. */
+  moving = false
   /** Runs before files are given. */
   beforeOpen: (signal: AbortSignal) => Promise<void> = async () => undefined
   opened = 0
@@ -58,8 +62,8 @@ export class ScriptedModuleUpstream implements ModuleUpstream {
       revision:
         this.commit === undefined
           ? { kind: 'archive', digest: createHash('sha256').update(bytes).digest('hex') }
-          : { kind: 'commit', commit: this.commit, moving: false },
-      files: new Map([['sub/main.tf', { size: bytes.length, executable: false, read }]]),
+          : { kind: 'commit', commit: this.commit, moving: this.moving },
+      files: new Map([[this.path, { size: bytes.length, executable: false, read }]]),
       notes: [],
       [Symbol.asyncDispose]: async () => undefined,
     }

@@ -86,6 +86,32 @@ describe('layOutTree', () => {
     expect(isMirrorError(tooMuch) && tooMuch.message).toContain('more than 1000 bytes')
   })
 
+  it('refuses links and folders without an end in bounded steps, not by a stack that is full', () => {
+    const limits = { ...LIMITS, unpackedBytes: 1e9, files: 50_000 }
+    const refusalOf = (entries: readonly SourceEntry<string>[]) =>
+      thrownBy(() => layOutTree(entries, { limits, singleFolder: false }))
+    const chain = Array.from({ length: 6_000 }, (_, i) => entry(`d${i}/l -> ../d${i + 1}`))
+    expect(refusalOf([...chain, entry('d6000/f')])).toMatchObject({
+      code: 'MODULE_INVALID',
+      message: expect.stringContaining('too deep'),
+    })
+    expect(refusalOf([entry(`${'x/'.repeat(2_000)}f`)]).message).toContain('too deep')
+    // Each step of following is cheap, but there are 38 links of 240 names for every one of thousands of links.
+    const deep = 'x/'.repeat(240)
+    const hops = Array.from({ length: 38 }, (_, i) => entry(`${deep}h${i} => ${deep}h${i + 1}`))
+    const links = Array.from({ length: 20_000 }, (_, i) => entry(`m${i} => ${deep}h0`))
+    expect(refusalOf([...hops, entry(`${deep}h38`), ...links]).message).toContain('through too many others')
+  })
+
+  it('lays out as many links and as deep folders as no real module has', () => {
+    const limits = { ...LIMITS, unpackedBytes: 1e9, files: 50_000 }
+    const links = Array.from({ length: 5_000 }, (_, i) => entry(`sub/of/it/l${i} -> ../../../real/of/it/f`))
+    const deep = `${'x/'.repeat(250)}f`
+    const entries = [...links, entry('real/of/it/f'), entry(deep)]
+    const { files } = layOutTree(entries, { limits, singleFolder: false })
+    expect([files.size, files.get(deep)?.content]).toEqual([5_002, deep])
+  })
+
   it('never lets a path out, whatever comes', () => {
     const name = fc.constantFrom('a', 'b', '.', '..', '', '.git', 'c')
     const path = fc.array(name, { maxLength: 4 }).map((names) => names.join('/'))

@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ArchiveFormat } from '../../../src/protocol/module-source.ts'
+import { Spool } from '../../../src/upstream/module-source/archive/spool.ts'
 import { unpackArchive } from '../../../src/upstream/module-source/archive/unpack.ts'
+import { unpackTar } from '../../../src/upstream/module-source/archive/unpack-tar.ts'
 import { unpackInThread } from '../../../src/upstream/module-source/archive/unpack-thread.ts'
 import { SourceFolder } from './archive-fixture.ts'
 
@@ -112,6 +114,31 @@ describe('unpackArchive', () => {
     await truncate(join(zeros.path, 'zeros'), 0).catch(() => writeFile(join(zeros.path, 'zeros'), ''))
     await truncate(join(zeros.path, 'zeros'), 100_000_000)
     await expect(unpack(zeros.run('tar', '-cz', 'zeros'))).rejects.toThrow(/200 times/)
+  })
+
+  it('a bzip2 bomb is refused before it is unpacked: its decoder makes all of it at one go', async () => {
+    const path = join(folder, 'bomb')
+    // Blocks of 5 MB each, in 60 bytes: the first is taken, the second waits.
+    await writeFile(path, execFileSync('sh', ['-c', 'head -c 12000000 /dev/zero | bzip2 -1']))
+    await using file = await open(join(folder, 'bomb-spool'), 'wx')
+    const spool = new Spool(file, { limits: LIMITS, packedBytes: 100 })
+    const unpacking = unpackTar(path, 'bzip2', { spool, limits: LIMITS, maxBacklog: 4_000_000 })
+    await expect(unpacking).rejects.toMatchObject({
+      code: 'MODULE_INVALID',
+      message: expect.stringContaining('too much in too few bytes'),
+    })
+  })
+
+  it('folders count too, above twice as many as files: they make no file, but take time', async () => {
+    const limits = { ...LIMITS, files: 3 }
+    await using folders = await SourceFolder.make()
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await mkdir(join(folders.path, name))
+    const tar = (...names: string[]) => folders.run('tar', '-c', ...names)
+    expect(await unpack(tar('a', 'b', 'c', 'd', 'e', 'f'), { limits })).toEqual({})
+    await expect(unpack(tar('a', 'b', 'c', 'd', 'e', 'f', 'g'), { limits })).rejects.toMatchObject({
+      code: 'MODULE_INVALID',
+      message: expect.stringContaining('more than 3 files and folders'),
+    })
   })
 })
 

@@ -11,7 +11,7 @@ import type { OuterFormat } from './archive-format.ts'
 import type { Spool, SpoolPlace, UnpackLimits } from './spool.ts'
 
 type TarEntry = Extract extends AsyncIterable<infer Entry> ? Entry : never
-type Decoder = (source: Readable) => Readable | Transform
+type Decoder = (source: Readable, maxBacklog: number) => Readable | Transform
 
 const READ_BYTES = 256 * 1024
 /** Text packs thirty times: what comes out at one go of blocks of 900 KB is a third of this. */
@@ -20,7 +20,7 @@ const MAX_BACKLOG = 96 * 1024 * 1024
 const DECODERS: Readonly<Record<Exclude<OuterFormat, 'zip' | 'tar'>, Decoder>> = {
   gzip: () => createGunzip(),
   zstd: () => createZstdDecompress(),
-  bzip2: () => boundBacklog(unbzip2() as unknown as Transform),
+  bzip2: (_source, maxBacklog) => boundBacklog(unbzip2() as unknown as Transform, maxBacklog),
   xz: (source) => {
     const packed = Readable.toWeb(source) as unknown as ConstructorParameters<typeof xz.XzReadableStream>[0]
     return Readable.fromWeb(new xz.XzReadableStream(packed) as unknown as Parameters<typeof Readable.fromWeb>[0])
@@ -28,16 +28,16 @@ const DECODERS: Readonly<Record<Exclude<OuterFormat, 'zip' | 'tar'>, Decoder>> =
 }
 
 /**
- * Unpacks a tar, plain or compressed, into the spool.
+ * Unpacks a tar, plain or compressed, into the spool. Of what a decoder makes, at most `maxBacklog` bytes may wait.
  * @throws MirrorError `MODULE_INVALID`
  */
 export async function unpackTar(
   path: string,
   format: Exclude<OuterFormat, 'zip'>,
-  { spool, limits }: { spool: Spool; limits: UnpackLimits },
+  { spool, limits, maxBacklog = MAX_BACKLOG }: { spool: Spool; limits: UnpackLimits; maxBacklog?: number },
 ): Promise<SourceEntry<SpoolPlace>[]> {
   const extract = createExtract()
-  const done = decode(createReadStream(path, { highWaterMark: READ_BYTES }), format, extract)
+  const done = decode(createReadStream(path, { highWaterMark: READ_BYTES }), { format, extract, maxBacklog })
   done.catch(() => undefined)
   const entries: SourceEntry<SpoolPlace>[] = []
   try {
@@ -59,7 +59,7 @@ export async function unpackTar(
 }
 
 /** This decoder heeds no back pressure: from a bomb of some hundred bytes it makes gigabytes at one go. */
-function boundBacklog(decoder: Transform): Transform {
+function boundBacklog(decoder: Transform, maxBacklog: number): Transform {
   const through = decoder as Transform & { queue(bytes: Uint8Array | null): unknown }
   const queue = through.queue
   let waiting = 0
@@ -69,17 +69,20 @@ function boundBacklog(decoder: Transform): Transform {
   // It hands on what is thrown here as its own error, and stops.
   through.queue = (bytes) => {
     waiting += bytes?.length ?? 0
-    if (waiting > MAX_BACKLOG) throw invalidModule('its archive (bzip2) holds too much in too few bytes')
+    if (waiting > maxBacklog) throw invalidModule('its archive (bzip2) holds too much in too few bytes')
     return queue.call(decoder, bytes)
   }
   return decoder
 }
 
-async function decode(source: Readable, format: Exclude<OuterFormat, 'zip'>, extract: Extract): Promise<void> {
+async function decode(
+  source: Readable,
+  { format, extract, maxBacklog }: { format: Exclude<OuterFormat, 'zip'>; extract: Extract; maxBacklog: number },
+): Promise<void> {
   if (format === 'tar') return await pipeline(source, extract)
   // The decoder of xz takes the source over; all others are a stream in between.
-  if (format === 'xz') return await pipeline(DECODERS.xz(source), extract)
-  return await pipeline(source, DECODERS[format](source) as Transform, extract)
+  if (format === 'xz') return await pipeline(DECODERS.xz(source, maxBacklog), extract)
+  return await pipeline(source, DECODERS[format](source, maxBacklog) as Transform, extract)
 }
 
 /** Undefined for what is neither file nor link: folders come by themselves. */
