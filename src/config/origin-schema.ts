@@ -20,7 +20,7 @@ export function origin(path: Path) {
           example: 'https://registry.acme.example/v1/providers/',
         }),
         'modules.v1': baseUrl(['https:', 'http:']).exactOptional().meta({
-          description: 'Base URL of the module registry. ',
+          description: 'Base URL of the module registry.',
           example: 'https://registry.acme.example/v1/modules/',
         }),
       }).describe('Base URLs to use instead of service discovery.'),
