@@ -1,6 +1,6 @@
-import { MirrorError, redactUrl } from '../errors.ts'
 import { isJsonObject, type JsonValue } from './json.ts'
 import { parseVersion, sortByVersion, type Version } from './version.ts'
+import { notAVersionList, quoteSpelling, shortenProblems, type VersionListSource } from './version-list.ts'
 
 /** One version of a module in an origin's list. */
 export interface ListedModuleVersion {
@@ -16,7 +16,7 @@ export interface ModuleVersions {
   readonly problems: readonly string[]
 }
 
-const MAX_PROBLEMS = 20
+const NOT_A_LIST = 'not a list of module versions (no "modules" with "versions")'
 
 /**
  * Reads a version of a module as leniently as clients do (client-contract E2): as `parseVersion`, and one leading `v`
@@ -32,19 +32,16 @@ export function parseModuleVersion(text: string): Version | undefined {
  * that differs by a `v` alone, else the first; the others are reported in `problems` (at most 20, then a count).
  * @throws MirrorError `UPSTREAM_INVALID` if the body is not such a document at all
  */
-export function parseModuleVersions(
-  body: unknown,
-  source: { readonly host: string; readonly upstreamUrl: string },
-): ModuleVersions {
+export function parseModuleVersions(body: unknown, source: VersionListSource): ModuleVersions {
   const items = findVersions(body)
-  if (items === undefined) throw notAList(source)
+  if (items === undefined) throw notAVersionList(source, NOT_A_LIST)
   const listed = new Map<Version, ListedModuleVersion>()
   const problems: string[] = []
   for (const item of items) {
     const problem = addEntry(listed, item)
     if (problem !== undefined) problems.push(problem)
   }
-  return { versions: sortByVersion(listed.values(), (entry) => entry.version), problems: shorten(problems) }
+  return { versions: sortByVersion(listed.values(), (entry) => entry.version), problems: shortenProblems(problems) }
 }
 
 /** An empty list of modules is fatal for clients, as is every other shape. */
@@ -62,38 +59,20 @@ function addEntry(listed: Map<Version, ListedModuleVersion>, item: JsonValue): s
     return 'left out an entry that is not an object with a version'
   }
   const entry = { version: parseModuleVersion(item.version), spelling: item.version }
-  if (entry.version === undefined) return `left out ${quote(entry.spelling)}: not a version as clients accept it`
+  if (entry.version === undefined)
+    return `left out ${quoteSpelling(entry.spelling)}: not a version as clients accept it`
   const { version, spelling } = entry
   const earlier = listed.get(version)
   if (earlier !== undefined && rank(version, spelling) >= rank(version, earlier.spelling)) {
     return spelling === earlier.spelling
-      ? `left out ${quote(spelling)}: listed twice`
-      : `left out ${quote(spelling)}: the same version as ${quote(earlier.spelling)}`
+      ? `left out ${quoteSpelling(spelling)}: listed twice`
+      : `left out ${quoteSpelling(spelling)}: the same version as ${quoteSpelling(earlier.spelling)}`
   }
   listed.set(version, { version, spelling })
   if (earlier === undefined) return undefined
-  return `left out ${quote(earlier.spelling)}: the same version as ${quote(spelling)}`
+  return `left out ${quoteSpelling(earlier.spelling)}: the same version as ${quoteSpelling(spelling)}`
 }
 
 function rank(version: Version, spelling: string): number {
   return spelling === version ? 0 : spelling === `v${version}` ? 1 : 2
-}
-
-function shorten(problems: readonly string[]): string[] {
-  if (problems.length <= MAX_PROBLEMS) return [...problems]
-  return [...problems.slice(0, MAX_PROBLEMS), `and ${problems.length - MAX_PROBLEMS} more`]
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, 80))
-}
-
-function notAList(source: { readonly host: string; readonly upstreamUrl: string }): MirrorError<'UPSTREAM_INVALID'> {
-  const upstreamUrl = redactUrl(source.upstreamUrl)
-  const reason = 'not a list of module versions (no "modules" with "versions")'
-  return new MirrorError(
-    'UPSTREAM_INVALID',
-    `${source.host} answered at ${upstreamUrl}, but with JSON that is ${reason}`,
-    { host: source.host, upstreamUrl, reason },
-  )
 }

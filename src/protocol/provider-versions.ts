@@ -1,7 +1,7 @@
-import { MirrorError, redactUrl } from '../errors.ts'
 import { isJsonObject, type JsonValue, stringElements } from './json.ts'
 import { type Platform, toPlatform } from './platform.ts'
 import { parseVersion, sortByVersion, type Version } from './version.ts'
+import { notAVersionList, quoteSpelling, shortenProblems, type VersionListSource } from './version-list.ts'
 
 /** One version of an origin's list. */
 export interface ListedVersion {
@@ -22,7 +22,7 @@ export interface ProviderVersions {
   readonly problems: readonly string[]
 }
 
-const MAX_PROBLEMS = 20
+const NOT_A_LIST = 'not a list of provider versions (no array "versions")'
 
 /**
  * Reads the `versions` document of the provider registry protocol, parsed as JSON already. One bad entry never hides
@@ -30,11 +30,9 @@ const MAX_PROBLEMS = 20
  * the canonical one is taken, else the first. `"versions": null` is an empty list, as Go reads it.
  * @throws MirrorError `UPSTREAM_INVALID` if the body is not such a document at all
  */
-export function parseProviderVersions(
-  body: unknown,
-  source: { readonly host: string; readonly upstreamUrl: string },
-): ProviderVersions {
-  if (!isJsonObject(body) || (body.versions !== null && !Array.isArray(body.versions))) throw notAList(source)
+export function parseProviderVersions(body: unknown, source: VersionListSource): ProviderVersions {
+  if (!isJsonObject(body) || (body.versions !== null && !Array.isArray(body.versions)))
+    throw notAVersionList(source, NOT_A_LIST)
   const listed = new Map<Version, ListedVersion>()
   const problems: string[] = []
   for (const item of body.versions ?? []) {
@@ -44,7 +42,7 @@ export function parseProviderVersions(
   return {
     versions: sortByVersion(listed.values(), (entry) => entry.version),
     warnings: stringElements(body.warnings),
-    problems: shorten(problems),
+    problems: shortenProblems(problems),
   }
 }
 
@@ -55,7 +53,7 @@ function addEntry(listed: Map<Version, ListedVersion>, item: JsonValue): string 
   }
   const spelling = item.version
   const version = parseVersion(spelling)
-  if (version === undefined) return `left out ${quote(spelling)}: not a version as clients accept it`
+  if (version === undefined) return `left out ${quoteSpelling(spelling)}: not a version as clients accept it`
 
   const entry = { version, spelling, protocols: stringElements(item.protocols), platforms: platforms(item.platforms) }
   const earlier = listed.get(version)
@@ -64,36 +62,13 @@ function addEntry(listed: Map<Version, ListedVersion>, item: JsonValue): string 
     return undefined
   }
   if (spelling !== version || earlier.spelling === version) {
-    return `left out ${quote(spelling)}: the same version as ${quote(earlier.spelling)}`
+    return `left out ${quoteSpelling(spelling)}: the same version as ${quoteSpelling(earlier.spelling)}`
   }
   listed.set(version, entry)
-  return `left out ${quote(earlier.spelling)}: the same version as ${quote(spelling)}`
+  return `left out ${quoteSpelling(earlier.spelling)}: the same version as ${quoteSpelling(spelling)}`
 }
 
 function platforms(value: JsonValue | undefined): Platform[] {
   if (!Array.isArray(value)) return []
   return value.flatMap((item) => (isJsonObject(item) ? (toPlatform(item.os, item.arch) ?? []) : []))
-}
-
-function shorten(problems: readonly string[]): string[] {
-  if (problems.length <= MAX_PROBLEMS) return [...problems]
-  return [...problems.slice(0, MAX_PROBLEMS), `and ${problems.length - MAX_PROBLEMS} more`]
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, 80))
-}
-
-function notAList(source: { readonly host: string; readonly upstreamUrl: string }): MirrorError<'UPSTREAM_INVALID'> {
-  const upstreamUrl = redactUrl(source.upstreamUrl)
-  const reason = 'not a list of provider versions (no array "versions")'
-  return new MirrorError(
-    'UPSTREAM_INVALID',
-    `${source.host} answered at ${upstreamUrl}, but with JSON that is ${reason}`,
-    {
-      host: source.host,
-      upstreamUrl,
-      reason,
-    },
-  )
 }
