@@ -80,6 +80,19 @@ export interface ErrorFields {
   /** The origin re-released a pinned version with other bytes. */
   RELEASE_CHANGED: { address: string; version: string; filename: string; held: string; offered: string }
 
+  /** A request to the admin API that is not as its schema says; one problem a line, with its place. */
+  REQUEST_INVALID: { problems: readonly string[] }
+  /** No bearer token, or a wrong one. */
+  UNAUTHORIZED: Record<string, never>
+  /** A lock file or configuration that Terraform itself would refuse, or that cannot be read here. Lines count from 1. */
+  CONFIGURATION_FILE_INVALID: { file: string; line?: number; reason: string }
+  /** A version constraint outside the grammar of Terraform. */
+  CONSTRAINT_INVALID: { input: string; reason: string }
+  /** No job, set of pins, package or module of this name is held. */
+  ITEM_NOT_FOUND: { item: string }
+  /** A release was published anew with other bytes; replacing what is held needs a yes. */
+  ACCEPT_REQUIRED: { address: string; version: string; filename: string; held: string; offered: string }
+
   /** Disk full or quota reached. */
   STORAGE_FULL: { operation: string }
   /** Any other storage failure. */
