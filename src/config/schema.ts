@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { parseHostname } from '../protocol/hostname.ts'
+import { admin, completeAdmin } from './admin-schema.ts'
 import { readHost, readRegistryHost, readRegistryHostPattern } from './host-key.ts'
 import { expiredKeys, hostCredentials, origin, signatures } from './origin-schema.ts'
 import {
@@ -43,7 +44,6 @@ export const UNAVAILABLE_KEYS: readonly string[] = [
   'origins.*.filesystem',
   'archives.maxSize',
   'archives.minFree',
-  'admin',
   'policy',
   'auth',
   'metrics',
@@ -65,7 +65,10 @@ export function createSchema(folder: string) {
         return [host, { ...settings, verification }]
       }),
     )
-    return { ...config, stateDir, origins, defaultOrigin: parseHostname(defaultOrigin ?? DEFAULT_ORIGIN) }
+    const admin = completeAdmin(config.admin, config.listen, (path, message) =>
+      context.addIssue({ code: 'custom', path: [...path], message }),
+    )
+    return { ...config, admin, stateDir, origins, defaultOrigin: parseHostname(defaultOrigin ?? DEFAULT_ORIGIN) }
   })
 }
 
@@ -158,6 +161,7 @@ export function createSections(folder: string) {
     }).describe(
       'What providers must show, at every origin that has no rules of its own. registry.opentofu.org has a default of its own: `signatures: whenListed`.',
     ),
+    admin: admin(path),
     log: section({
       level: z
         .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
