@@ -111,7 +111,8 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
   })
   const listener = await openListener({
-    ...config.listen,
+    address: config.listen,
+    key: 'listen',
     identity,
     handle: createRequestListener(app, { account, serveHot: createFrontPath(documents, view), front }),
     accept: (socket, handOver) => front.accept(socket, handOver),

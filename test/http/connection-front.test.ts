@@ -42,8 +42,8 @@ async function start(idleMs: number): Promise<void> {
   const front = new ConnectionFront({ documents, view, idleMs })
   const handle = createRequestListener(createApp(documents), { account, front })
   listener = await openListener({
-    host: '127.0.0.1',
-    port: 0,
+    address: { host: '127.0.0.1', port: 0 },
+    key: 'listen',
     identity: undefined,
     handle: (incoming, outgoing) => {
       parsed += 1
