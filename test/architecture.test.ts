@@ -17,11 +17,14 @@ const TARGETS = {
   upstream: 'upstream/discovery.ts',
   'upstream/registry': 'upstream/registry/registry-upstream.ts',
   'blob interface': 'store/blob-store.ts',
+  journal: 'store/journal.ts',
   store: 'store/record-store.ts',
   'store/disk': 'store/disk/data-folder.ts',
   'store/memory': 'store/memory/memory-blob-store.ts',
   mirror: 'mirror/mirror.ts',
   http: 'http/links.ts',
+  admin: 'admin/admin-app.ts',
+  'admin documents': 'admin/schema/common.ts',
   ui: 'ui/page.ts',
   cli: 'cli/client-config.ts',
   config: 'config/schema.ts',
@@ -33,6 +36,9 @@ const TARGETS = {
   'start notice': 'start-notice.ts',
   'origin upstreams': 'origin-upstreams.ts',
   'use cases': 'use-cases.ts',
+  'admin operations': 'admin-operations.ts',
+  'admin token': 'admin-token.ts',
+  'unix socket': 'unix-socket.ts',
   'page parts': 'page-parts.ts',
   'health check': 'health-check.ts',
   server: 'server.ts',
@@ -41,7 +47,7 @@ const TARGETS = {
 type Target = keyof typeof TARGETS
 
 const UPSTREAM: Target[] = ['upstream interface', 'module upstream interface', 'upstream', 'upstream/registry']
-const STORE: Target[] = ['blob interface', 'store', 'store/disk', 'store/memory']
+const STORE: Target[] = ['blob interface', 'journal', 'store', 'store/disk', 'store/memory']
 
 /** What each folder may import of ours; everything else is forbidden. */
 const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
@@ -59,13 +65,15 @@ const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
     'upstream interface',
     'module upstream interface',
     'blob interface',
+    'journal',
     'store',
     'errors',
     'log',
   ],
   http: ['mirror', 'protocol', 'blob interface', 'errors', 'log', 'metrics'],
+  admin: ['http', 'mirror', 'protocol', 'journal', 'admin documents', 'errors', 'log', 'metrics'],
   ui: ['mirror', 'protocol', 'errors'],
-  cli: ['config', 'protocol', 'errors'],
+  cli: ['config', 'admin documents', 'protocol', 'errors'],
   config: ['protocol', 'errors'],
   tls: ['errors', 'log'],
 }

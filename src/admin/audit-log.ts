@@ -1,9 +1,4 @@
-/** The file in which the lines are; a journal of the state store. */
-export interface AuditJournal {
-  append(entry: unknown): Promise<void>
-  read(): AsyncIterable<unknown>
-  replace(entries: Iterable<unknown>): Promise<void>
-}
+import type { Journal } from '../store/journal.ts'
 
 /** One line: what somebody did or tried to do. */
 export interface AuditEntry {
@@ -31,20 +26,20 @@ const UNAUTHORIZED_EVERY_MS = 60_000
 
 /** Who changed what, when, and what came of it: one line a change, in the state store. Bounded: the oldest lines go. */
 export class AuditLog {
-  readonly #journal: AuditJournal
+  readonly #journal: Journal
   readonly #now: () => number
   #lines = 0
   /** One after the other, so that no line is written between the reading and the replacing of a trim. */
   #last: Promise<unknown> = Promise.resolve()
   #unauthorized = { notedAt: Number.NEGATIVE_INFINITY, attempts: 0 }
 
-  private constructor(journal: AuditJournal, now: () => number) {
+  private constructor(journal: Journal, now: () => number) {
     this.#journal = journal
     this.#now = now
   }
 
   /** Continues what is there. The journal belongs to the caller. */
-  static async open({ journal, now }: { journal: AuditJournal; now: () => number }): Promise<AuditLog> {
+  static async open({ journal, now }: { journal: Journal; now: () => number }): Promise<AuditLog> {
     const audit = new AuditLog(journal, now)
     for await (const _ of journal.read()) audit.#lines += 1
     return audit

@@ -66,7 +66,11 @@ type Parts = Pick<Operations, 'purge' | 'refresh'>
 /** What changes what is held: `DELETE /packages`, `DELETE /modules`, `/refresh`. */
 export function createChangeRoutes({ purge, refresh: refreshing }: Parts): OpenAPIHono<AdminEnv> {
   const routes = createRoutes()
-  const remove = (change: AdminEnv['Variables']['change'], scope: PurgeScope, { forget }: z.output<typeof PurgeQuery>) => {
+  const remove = (
+    change: AdminEnv['Variables']['change'],
+    scope: PurgeScope,
+    { forget }: z.output<typeof PurgeQuery>,
+  ) => {
     change.target = formatPurgeScope(scope)
     return purge.purge(scope, { forget: forget === 'true' })
   }
