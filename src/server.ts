@@ -17,11 +17,13 @@ import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
 import { createOriginAllowList } from './policy/origin-allow-list.ts'
+import { findOriginKey } from './policy/origin-key.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
+import { OriginStates } from './upstream/origin-states.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
 
 /** What the process brings along, beside the configuration. */
@@ -72,8 +74,11 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     },
   })
   const instanceId = randomUUID()
+  const origins = createOriginStates(parts)
   const upstreams =
-    config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
+    config.mode === 'sealed'
+      ? undefined
+      : opened.use(await createUpstreams(parts, { folder, metrics, origins, instanceId }))
   const useCases = createUseCases({
     config,
     now: parts.now ?? Date.now,
@@ -81,6 +86,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     folder,
     blobs,
     metrics,
+    origins,
     upstreams,
     shutdown: shutdown.signal,
   })
@@ -160,11 +166,17 @@ function limitRate<A extends unknown[]>(action: (...args: A) => void): (...args:
 interface Foundations {
   readonly folder: DataFolder
   readonly metrics: Metrics
+  readonly origins: OriginStates
+}
+
+function createOriginStates({ config, now = Date.now }: ServerParts): OriginStates {
+  const keys = Object.keys(config.origins)
+  return new OriginStates({ origins: config.origins, keyOf: (hostname) => findOriginKey(keys, hostname), now })
 }
 
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, instanceId }: Foundations & { instanceId: string },
+  { folder, metrics, origins, instanceId }: Foundations & { instanceId: string },
 ): Promise<OriginUpstreams> {
   const observer: UpstreamObserver = {
     answered(name, status, durationMs) {
@@ -177,7 +189,8 @@ function createUpstreams(
   }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
   const { metadata: memory, workspaces } = folder
-  return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
+  const states = origins
+  return OriginUpstreams.create({ config, memory, workspaces, observer, states, instanceId, userAgent, now, log })
 }
 
 /** Adds up and counts what is stored, off every request's path; what comes later adds itself. */

@@ -44,6 +44,8 @@ export interface DocumentCacheParts<T> {
   readonly parse: (stored: unknown) => T | undefined
   /** Called when another document, or another 404, is remembered for a subject. */
   readonly onChange?: (subject: Subject) => void
+  /** Called when a refresh failed: a held document of the subject is served stale, unasked, before `untilMs`. */
+  readonly onBackOff?: (subject: Subject, untilMs: number) => void
   readonly freshness: Freshness
   readonly now: () => number
   readonly log: Log
@@ -124,7 +126,11 @@ export class DocumentCache<T> {
         this.#parts.onChange?.(subject)
         return entry
       }
-      if (isMirrorError(error)) this.#failures.set(key, { at: now(), error })
+      if (isMirrorError(error)) {
+        const at = now()
+        this.#failures.set(key, { at, error })
+        this.#parts.onBackOff?.(subject, at + freshness.backOffMs)
+      }
       log.warn({ document: key, err: error }, 'could not refresh a document of an origin')
       throw error
     }
