@@ -10,7 +10,8 @@ import { RequestAccount } from './http/request-account.ts'
 import { createRequestListener } from './http/request-listener.ts'
 import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
-import { Metrics } from './metrics.ts'
+import { showLiveValues } from './metrics/live-values.ts'
+import { Metrics } from './metrics/metrics.ts'
 import { CacheSize } from './mirror/cache-size.ts'
 import type { Mirror } from './mirror/mirror.ts'
 import type { View } from './mirror/view.ts'
@@ -22,7 +23,6 @@ import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
-import type { UpstreamObserver } from './upstream/observer.ts'
 import { OriginStates } from './upstream/origin-states.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
 
@@ -59,17 +59,18 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const { config, log } = parts
   await using opened = new AsyncDisposableStack()
   const shutdown = new AbortController()
-  const metrics = new Metrics(Object.keys(config.origins))
+  const metrics = new Metrics({ origins: Object.keys(config.origins), ...config.metrics })
+  metrics.instance.describe({ version: parts.version, sealed: config.mode === 'sealed' })
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
-  const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
+  const cacheSize = new CacheSize((bytes) => metrics.storage.cacheBytes.inc(bytes))
   const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
     now: parts.now ?? Date.now,
     onSizeChange: (bytes) => cacheSize.add(bytes),
     onDamaged: (digest) => {
-      metrics.damagedBlobs.inc()
+      metrics.storage.damaged()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
@@ -105,6 +106,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     log,
   })
   if (identity !== undefined) opened.use(identity)
+  showLiveValues(metrics, {
+    isReady: () => lifecycle === 'ready',
+    origins: () => origins.list([]),
+    certificates: () => ({ server: identity?.certificatePem(), authority: identity?.authorityPem?.() }),
+    dataDir: config.dataDir,
+  })
   const app = createPublicApp({
     ...useCases,
     view,
@@ -112,7 +119,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     delivery: config.archives.delivery,
     documents,
     lifecycle: () => lifecycle,
-    registry: metrics.registry,
+    metrics,
     defaultOrigin: config.defaultOrigin,
     ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
   })
@@ -178,19 +185,10 @@ function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
   { folder, metrics, origins, instanceId }: Foundations & { instanceId: string },
 ): Promise<OriginUpstreams> {
-  const observer: UpstreamObserver = {
-    answered(name, status, durationMs) {
-      const host = metrics.hostLabel(name)
-      metrics.upstreamRequests.inc({ host, status: String(status) })
-      metrics.upstreamSeconds.observe({ host }, durationMs / 1_000)
-    },
-    received: (name, bytes) => metrics.upstreamBytes.inc({ host: metrics.hostLabel(name) }, bytes),
-    retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
-  }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
   const { metadata: memory, workspaces } = folder
-  const states = origins
-  return OriginUpstreams.create({ config, memory, workspaces, observer, states, instanceId, userAgent, now, log })
+  const told = { observer: metrics.upstream, states: origins }
+  return OriginUpstreams.create({ config, memory, workspaces, ...told, instanceId, userAgent, now, log })
 }
 
 /** Adds up and counts what is stored, off every request's path; what comes later adds itself. */

@@ -1,6 +1,6 @@
 import type { Config, OriginConfig } from './config/schema.ts'
 import type { Log } from './log.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import { Archives } from './mirror/archives.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
@@ -54,12 +54,7 @@ export interface UseCases {
 
 /** Composes the use cases: providers in `Mirror`, modules in `Modules`. */
 export function createUseCases(parts: UseCaseParts): UseCases {
-  const { metrics } = parts
-  const observer: MirrorObserver = {
-    judged: (verdict) => metrics.verdicts.inc({ verdict }),
-    releaseChanged: () => metrics.releaseChanges.inc(),
-    downloading: (change) => metrics.downloads.inc(change),
-  }
+  const observer = parts.metrics.verification
   const freshness = freshnessOf(parts.config)
   const mirror = createMirror(parts, observer, freshness)
   const modules = createModules(parts, observer, freshness)

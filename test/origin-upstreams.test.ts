@@ -31,7 +31,12 @@ async function configOf(settings: object): Promise<Config> {
   return loadConfig({ file, set: [], cwd: folder, env: {} })
 }
 
-const observer: UpstreamObserver = { answered: () => undefined, received: () => undefined, retried: () => undefined }
+const observer: UpstreamObserver = {
+  sending: () => undefined,
+  answered: () => undefined,
+  received: () => undefined,
+  retried: () => undefined,
+}
 
 function statesOf({ origins }: Config): OriginStates {
   return new OriginStates({ origins, keyOf: (name) => findOriginKey(Object.keys(origins), name), now: Date.now })

@@ -119,11 +119,10 @@ describe('when it is old', () => {
     await get(things)
     clock.advance(freshness.freshForMs)
     goDown()
-    expect(await get(things)).toMatchObject({
-      value: 'copy 1',
-      outcome: 'stale',
-      reason: { code: 'UPSTREAM_UNREACHABLE' },
-    })
+    const stale = { value: 'copy 1', outcome: 'stale', reason: { code: 'UPSTREAM_UNREACHABLE' } }
+    expect(await get(things)).toMatchObject({ ...stale, staleForMs: freshness.freshForMs })
+    clock.advance(1)
+    expect(await get(things)).toMatchObject({ ...stale, staleForMs: freshness.freshForMs + 1 })
   })
 
   it('and the origin hangs, it is served stale after the grace; the refresh goes on', async () => {
@@ -137,6 +136,7 @@ describe('when it is old', () => {
       value: 'copy 1',
       outcome: 'stale',
       reason: { code: 'UPSTREAM_TIMEOUT', fields: { host: 'registry.example.test' } },
+      staleForMs: freshness.freshForMs,
     })
     expect(performance.now() - startedAt).toBeGreaterThan(freshness.graceMs - 5)
     gate.resolve('late copy')

@@ -1,0 +1,41 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { MirrorObserver } from '../mirror/observer.ts'
+
+/** What was let in and what was refused, and what is on its way in. */
+export class VerificationMetrics implements MirrorObserver {
+  readonly #verdicts: Counter<'verdict'>
+  readonly #releaseChanges: Counter
+  readonly #downloads: Gauge
+
+  constructor(registry: Registry) {
+    const registers = [registry]
+    this.#verdicts = new Counter({
+      name: 'terramirror_verification_verdicts_total',
+      help: 'Platforms of releases that were let in (by rule) or refused (by error code).',
+      labelNames: ['verdict'],
+      registers,
+    })
+    this.#releaseChanges = new Counter({
+      name: 'terramirror_release_changes_total',
+      help: 'How often an origin offered other bytes for a version that was seen before.',
+      registers,
+    })
+    this.#downloads = new Gauge({
+      name: 'terramirror_downloads_in_flight',
+      help: 'Archives of providers, and modules, that are being fetched from origins.',
+      registers,
+    })
+  }
+
+  judged(verdict: Parameters<MirrorObserver['judged']>[0]): void {
+    this.#verdicts.inc({ verdict })
+  }
+
+  releaseChanged(): void {
+    this.#releaseChanges.inc()
+  }
+
+  downloading(change: 1 | -1): void {
+    this.#downloads.inc(change)
+  }
+}
