@@ -29,6 +29,7 @@ export class AdminMetrics implements AdminObserver {
       labelNames: ['reason'],
       registers,
     })
+    for (const reason of ['missing', 'wrong'] as const) this.#refusedTokens.inc({ reason }, 0)
     this.#auditFailures = new Counter({
       name: 'terramirror_audit_failures_total',
       help: 'Changes that the audit log could not take.',

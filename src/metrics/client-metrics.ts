@@ -1,6 +1,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { CacheOutcome } from '../mirror/call.ts'
 import { LimitedLabels } from './limited-labels.ts'
+import { sum } from './sum.ts'
 
 /** Answers that were given `times` times, all alike. */
 export interface CountedAnswer {
@@ -60,6 +61,16 @@ export class ClientMetrics {
       registers,
     })
     this.#providers = perProvider ? new ProviderMetrics(registry) : undefined
+  }
+
+  /** Answers by outcome, those that have one, and bytes sent, since the start. */
+  async totals(): Promise<{ answers: Record<string, number>; sentBytes: number }> {
+    const answers: Record<string, number> = {}
+    for (const { labels, value } of (await this.#requests.get()).values) {
+      const outcome = String(labels.outcome)
+      if (outcome !== 'none') answers[outcome] = (answers[outcome] ?? 0) + value
+    }
+    return { answers, sentBytes: sum(await this.#bytes.get()) }
   }
 
   /** Answers have been given. */

@@ -23,6 +23,10 @@ export class JobMetrics implements JobObserver {
       labelNames: ['kind', 'state'],
       registers,
     })
+    for (const kind of ['warm', 'verify'] as const) {
+      for (const state of ['queued', 'running'] as const) this.#open.set({ kind, state }, 0)
+      for (const state of ['done', 'failed', 'cancelled'] as const) this.#ended.inc({ kind, state }, 0)
+    }
     this.#items = new Counter({
       name: 'terramirror_job_items_total',
       help: 'Things that jobs have settled, by kind of job and outcome.',

@@ -16,6 +16,15 @@ export interface MetricsOptions {
   readonly perProvider: boolean
 }
 
+/** Sums over all series, since the start. */
+export interface Totals {
+  /** By cache outcome; only those that happened. */
+  readonly answers: Readonly<Record<string, number>>
+  readonly sentBytes: number
+  readonly receivedBytes: number
+  readonly evictions: { readonly items: number; readonly bytes: number }
+}
+
 /**
  * Every metric of Terramirror, declared once, each group in a file of its own. Labels are bounded: never an address that a
  * client can make up.
@@ -46,9 +55,23 @@ export class Metrics {
     this.#updates.push(update)
   }
 
+  /** What has been counted since the start, for people. */
+  async totals(): Promise<Totals> {
+    await this.#update()
+    return {
+      ...(await this.clients.totals()),
+      receivedBytes: await this.upstream.receivedBytes(),
+      evictions: await this.storage.evictions(),
+    }
+  }
+
   /** All metrics as Prometheus reads them. */
   async text(): Promise<string> {
-    await Promise.all(this.#updates.map((update) => update()))
+    await this.#update()
     return `${await this.registry.metrics()}\n${await processMetrics().metrics()}`
+  }
+
+  async #update(): Promise<void> {
+    await Promise.all(this.#updates.map((update) => update()))
   }
 }

@@ -1,6 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { EvictionReason, ScrubObserver, SpaceObserver } from '../mirror/observer.ts'
 import { MeasuredGauge } from './measured-gauge.ts'
+import { sum } from './sum.ts'
 
 /** How the disk is used now, in bytes. What is undefined is not known, or has no limit. */
 export interface DiskUse {
@@ -66,6 +67,10 @@ export class StorageMetrics implements SpaceObserver, ScrubObserver {
       labelNames: ['reason'],
       registers,
     })
+    for (const reason of ['maxSize', 'minFree', 'orphan'] as const) {
+      this.#evictedItems.inc({ reason }, 0)
+      this.#evictedBytes.inc({ reason }, 0)
+    }
     this.#spaceRefusals = new Counter({
       name: 'terramirror_space_refusals_total',
       help: 'Downloads that were refused because there was no room and nothing could be evicted.',
@@ -82,6 +87,7 @@ export class StorageMetrics implements SpaceObserver, ScrubObserver {
       labelNames: ['result'],
       registers,
     })
+    for (const result of ['good', 'damaged', 'missing'] as const) this.#scrubbedFiles.inc({ result }, 0)
     this.#scrubEnded = new MeasuredGauge({
       name: 'terramirror_scrub_last_completed_timestamp_seconds',
       help: 'When a verification of everything last came to its end, in seconds since 1970; missing before the first time.',
@@ -109,6 +115,11 @@ export class StorageMetrics implements SpaceObserver, ScrubObserver {
   /** A stored file was found damaged and set aside. */
   damaged(): void {
     this.#damaged.inc()
+  }
+
+  /** What was evicted since the start. */
+  async evictions(): Promise<{ items: number; bytes: number }> {
+    return { items: sum(await this.#evictedItems.get()), bytes: sum(await this.#evictedBytes.get()) }
   }
 
   evicted({ reason, bytes }: { reason: EvictionReason; bytes: number }): void {

@@ -3,6 +3,7 @@ import { findOriginKey } from '../policy/origin-key.ts'
 import type { RetryReason } from '../upstream/failure.ts'
 import type { UpstreamObserver } from '../upstream/observer.ts'
 import type { OriginState } from '../upstream/origin-states.ts'
+import { sum } from './sum.ts'
 
 const MAX_HOSTS = 100
 
@@ -15,6 +16,7 @@ export class UpstreamMetrics implements UpstreamObserver {
   readonly #inFlight: Gauge<'host'>
   readonly #failing: Gauge<'origin'>
   readonly #lastAnswer: Gauge<'origin'>
+  readonly #lastError: Gauge<'origin'>
   readonly #origins: readonly string[]
   readonly #hosts = new Set<string>()
 
@@ -65,6 +67,12 @@ export class UpstreamMetrics implements UpstreamObserver {
       labelNames: ['origin'],
       registers,
     })
+    this.#lastError = new Gauge({
+      name: 'terramirror_origin_last_error_timestamp_seconds',
+      help: 'When a question to a configured origin last failed, in seconds since 1970; missing before the first time.',
+      labelNames: ['origin'],
+      registers,
+    })
   }
 
   sending(name: string, change: 1 | -1): void {
@@ -85,11 +93,17 @@ export class UpstreamMetrics implements UpstreamObserver {
     this.#retries.inc({ host: this.hostLabel(name), reason })
   }
 
+  /** Bytes received since the start. */
+  async receivedBytes(): Promise<number> {
+    return sum(await this.#bytes.get())
+  }
+
   /** Shows the health of each configured origin as it is now. */
   showOrigins(states: readonly OriginState[]): void {
-    for (const { host: origin, health, lastAnswerAt } of states) {
+    for (const { host: origin, health, lastAnswerAt, lastError } of states) {
       this.#failing.set({ origin }, health === 'failing' || health === 'backingOff' ? 1 : 0)
       if (lastAnswerAt !== null) this.#lastAnswer.set({ origin }, Date.parse(lastAnswerAt) / 1_000)
+      if (lastError !== null) this.#lastError.set({ origin }, Date.parse(lastError.at) / 1_000)
     }
   }
 

@@ -1,5 +1,17 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
+import type { ErrorCode } from '../errors.ts'
 import type { MirrorObserver } from '../mirror/observer.ts'
+
+/** Shown from the start: how much a series has grown since it was not there cannot be asked. */
+const REFUSALS = [
+  'CHECKSUMS_INVALID',
+  'CHECKSUM_MISSING',
+  'CHECKSUM_MISMATCH',
+  'SIGNATURE_INVALID',
+  'SIGNATURE_MISSING',
+  'SIGNATURE_REQUIRED',
+  'KEY_UNREADABLE',
+] as const satisfies readonly ErrorCode[]
 
 /** What was let in and what was refused, and what is on its way in. */
 export class VerificationMetrics implements MirrorObserver {
@@ -15,6 +27,7 @@ export class VerificationMetrics implements MirrorObserver {
       labelNames: ['verdict'],
       registers,
     })
+    for (const verdict of REFUSALS) this.#verdicts.inc({ verdict }, 0)
     this.#releaseChanges = new Counter({
       name: 'terramirror_release_changes_total',
       help: 'How often an origin offered other bytes for a version that was seen before.',

@@ -104,6 +104,24 @@ describe('what is counted in bulk', () => {
   })
 })
 
+describe('the totals', () => {
+  it('are sums over all series, what was counted in bulk among them', async () => {
+    const made = create()
+    const answer = { route: '/a', status: 200, seconds: 0, bytes: 10 } as const
+    made.onRead(() => made.clients.count({ ...answer, outcome: 'hit', times: 2 }))
+    made.clients.count({ ...answer, route: '/b', outcome: 'miss', times: 1 })
+    made.clients.count({ ...answer, status: 404, outcome: undefined, times: 1 })
+    for (const host of ['a.example', 'b.example']) made.upstream.received(host, 7)
+    for (const reason of ['maxSize', 'orphan'] as const) made.storage.evicted({ reason, bytes: 5 })
+    expect(await made.totals()).toEqual({
+      answers: { hit: 2, miss: 1 },
+      sentBytes: 40,
+      receivedBytes: 14,
+      evictions: { items: 2, bytes: 10 },
+    })
+  })
+})
+
 describe('jobs', () => {
   it('are open while they wait or run, and counted when they have ended', async () => {
     const { jobs, registry } = create()
