@@ -10,18 +10,20 @@ import { RequestAccount } from './http/request-account.ts'
 import { createRequestListener } from './http/request-listener.ts'
 import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
-import { Metrics } from './metrics.ts'
+import { showLiveValues } from './metrics/live-values.ts'
+import { Metrics } from './metrics/metrics.ts'
 import { CacheSize } from './mirror/cache-size.ts'
 import type { Mirror } from './mirror/mirror.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
 import { createOriginAllowList } from './policy/origin-allow-list.ts'
+import { findOriginKey } from './policy/origin-key.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
-import type { UpstreamObserver } from './upstream/observer.ts'
+import { OriginStates } from './upstream/origin-states.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
 
 /** What the process brings along, beside the configuration. */
@@ -57,23 +59,27 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const { config, log } = parts
   await using opened = new AsyncDisposableStack()
   const shutdown = new AbortController()
-  const metrics = new Metrics(Object.keys(config.origins))
+  const metrics = new Metrics({ origins: Object.keys(config.origins), ...config.metrics })
+  metrics.instance.describe({ version: parts.version, sealed: config.mode === 'sealed' })
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
-  const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
+  const cacheSize = new CacheSize((bytes) => metrics.storage.cacheBytes.inc(bytes))
   const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
     now: parts.now ?? Date.now,
     onSizeChange: (bytes) => cacheSize.add(bytes),
     onDamaged: (digest) => {
-      metrics.damagedBlobs.inc()
+      metrics.storage.damaged()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
   const instanceId = randomUUID()
+  const origins = createOriginStates(parts)
   const upstreams =
-    config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
+    config.mode === 'sealed'
+      ? undefined
+      : opened.use(await createUpstreams(parts, { folder, metrics, origins, instanceId }))
   const useCases = createUseCases({
     config,
     now: parts.now ?? Date.now,
@@ -81,6 +87,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     folder,
     blobs,
     metrics,
+    origins,
     upstreams,
     shutdown: shutdown.signal,
   })
@@ -99,6 +106,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     log,
   })
   if (identity !== undefined) opened.use(identity)
+  showLiveValues(metrics, {
+    isReady: () => lifecycle === 'ready',
+    origins: () => origins.list([]),
+    certificates: () => ({ server: identity?.certificatePem(), authority: identity?.authorityPem?.() }),
+    dataDir: config.dataDir,
+  })
   const app = createPublicApp({
     ...useCases,
     view,
@@ -106,7 +119,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     delivery: config.archives.delivery,
     documents,
     lifecycle: () => lifecycle,
-    registry: metrics.registry,
+    metrics,
     defaultOrigin: config.defaultOrigin,
     ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
   })
@@ -161,24 +174,22 @@ function limitRate<A extends unknown[]>(action: (...args: A) => void): (...args:
 interface Foundations {
   readonly folder: DataFolder
   readonly metrics: Metrics
+  readonly origins: OriginStates
+}
+
+function createOriginStates({ config, now = Date.now }: ServerParts): OriginStates {
+  const keys = Object.keys(config.origins)
+  return new OriginStates({ origins: config.origins, keyOf: (hostname) => findOriginKey(keys, hostname), now })
 }
 
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, instanceId }: Foundations & { instanceId: string },
+  { folder, metrics, origins, instanceId }: Foundations & { instanceId: string },
 ): Promise<OriginUpstreams> {
-  const observer: UpstreamObserver = {
-    answered(name, status, durationMs) {
-      const host = metrics.hostLabel(name)
-      metrics.upstreamRequests.inc({ host, status: String(status) })
-      metrics.upstreamSeconds.observe({ host }, durationMs / 1_000)
-    },
-    received: (name, bytes) => metrics.upstreamBytes.inc({ host: metrics.hostLabel(name) }, bytes),
-    retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
-  }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
   const { metadata: memory, workspaces } = folder
-  return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
+  const told = { observer: metrics.upstream, states: origins }
+  return OriginUpstreams.create({ config, memory, workspaces, ...told, instanceId, userAgent, now, log })
 }
 
 /** Adds up and counts what is stored, off every request's path; what comes later adds itself. */

@@ -1,6 +1,6 @@
 import type { Config, OriginConfig } from './config/schema.ts'
 import type { Log } from './log.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import { Archives } from './mirror/archives.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
@@ -19,6 +19,7 @@ import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
 import type { Hostname } from './protocol/hostname.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import type { DataFolder } from './store/disk/data-folder.ts'
+import type { OriginStates } from './upstream/origin-states.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
 import { findUnsafety } from './verify/package-safety.ts'
 
@@ -35,6 +36,7 @@ export interface UseCaseParts {
   readonly folder: DataFolder
   readonly blobs: BlobStore
   readonly metrics: Metrics
+  readonly origins: OriginStates
   /** Undefined: the mirror is sealed. */
   readonly upstreams: OriginUpstreams | undefined
   readonly shutdown: AbortSignal
@@ -52,12 +54,7 @@ export interface UseCases {
 
 /** Composes the use cases: providers in `Mirror`, modules in `Modules`. */
 export function createUseCases(parts: UseCaseParts): UseCases {
-  const { metrics } = parts
-  const observer: MirrorObserver = {
-    judged: (verdict) => metrics.verdicts.inc({ verdict }),
-    releaseChanged: () => metrics.releaseChanges.inc(),
-    downloading: (change) => metrics.downloads.inc(change),
-  }
+  const observer = parts.metrics.verification
   const freshness = freshnessOf(parts.config)
   const mirror = createMirror(parts, observer, freshness)
   const modules = createModules(parts, observer, freshness)
@@ -81,14 +78,15 @@ function freshnessOf(config: Config): Freshness {
 }
 
 function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Mirror {
-  const { config, folder, blobs, upstreams, shutdown, now, log } = parts
+  const { config, folder, blobs, origins, upstreams, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
   const catalogue = new Catalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
   const onChange = ({ name }: Subject): void => catalogue.editions.end(name)
-  const lists = new DocumentCache({ ...stored, onChange, freshness, now, log, shutdown })
+  const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
+  const lists = new DocumentCache({ ...stored, onChange, onBackOff, freshness, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
   const releases = new Releases({ ...common, versions, rulesFor, freshness })
@@ -99,11 +97,12 @@ function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: 
 }
 
 function createModules(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Modules {
-  const { folder, blobs, upstreams, shutdown, now, log } = parts
+  const { folder, blobs, origins, upstreams, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const catalogue = new ModuleCatalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
-  const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
+  const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
+  const documents = new DocumentCache({ ...stored, onBackOff, freshness, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, shutdown, observer })

@@ -8,6 +8,7 @@ import {
   baseUrl,
   certificateName,
   file,
+  flag,
   host,
   hostRecord,
   listenHost,
@@ -46,7 +47,6 @@ export const UNAVAILABLE_KEYS: readonly string[] = [
   'archives.minFree',
   'policy',
   'auth',
-  'metrics',
 ]
 
 /** The schema of the configuration. Relative paths in it are resolved against `folder`. */
@@ -162,6 +162,11 @@ export function createSections(folder: string) {
       'What providers must show, at every origin that has no rules of its own. registry.opentofu.org has a default of its own: `signatures: whenListed`.',
     ),
     admin: admin(path),
+    metrics: section({
+      perProvider: flag()
+        .prefault(false)
+        .describe('Count requests and bytes of each provider too; of the 200 in use, the rest as `other`.'),
+    }).describe('What `/metrics` tells beside the usual.'),
     log: section({
       level: z
         .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])

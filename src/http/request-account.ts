@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isMirrorError } from '../errors.ts'
 import { type Log, writeLine } from '../log.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { CacheOutcome } from '../mirror/call.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -32,25 +32,24 @@ const MAX_UNCOUNTED = 1_000
 /** Accounts for every request: one line in the log and one count in the metrics. */
 export class RequestAccount {
   readonly #log: Log
-  readonly #metrics: Metrics
+  readonly #clients: Metrics['clients']
   /** Each hands to the metrics what it has counted. */
   readonly #uncounted = new Set<() => void>()
 
   constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
     this.#log = log
-    this.#metrics = metrics
-    metrics.beforeRead = () => {
+    this.#clients = metrics.clients
+    metrics.onRead(() => {
       for (const hand of this.#uncounted) hand()
-    }
+    })
   }
 
   /** A request has ended. */
   end(exchange: Exchange, { incoming, status, complete }: Ending): void {
-    const { id, client, route, fields, sentBytes, outcome, error } = exchange
+    const { id, client, route, fields, sentBytes, outcome, staleForMs, error } = exchange
     const seconds = (performance.now() - exchange.startedAt) / 1_000
-    this.#metrics.requests.inc({ route, status: String(status), outcome: outcome ?? 'none' })
-    this.#metrics.requestSeconds.observe({ route }, seconds)
-    this.#metrics.sentBytes.inc({ route }, sentBytes)
+    const { provider } = fields
+    this.#clients.count({ route, status, outcome, bytes: sentBytes, seconds, provider, staleForMs, times: 1 })
     const line = {
       requestId: id,
       client,
@@ -80,7 +79,8 @@ export class RequestAccount {
     let count = 0
     const hand = (): void => {
       this.#uncounted.delete(hand)
-      this.#count(answer, count)
+      // They take microseconds: all of them belong to the first bucket.
+      this.#clients.count({ route, status, outcome, bytes, seconds: 0, provider: fields.provider, times: count })
       count = 0
     }
     return (requestId, client) => {
@@ -91,15 +91,6 @@ export class RequestAccount {
       const who = client === undefined ? '' : `"client":"${client}",`
       writeLine(this.#log, `{"level":"info","time":"${isoTime()}","requestId":"${requestId}",${who}${known.slice(1)}\n`)
     }
-  }
-
-  #count({ route, status, outcome, bytes }: RepeatedAnswer, times: number): void {
-    const { requests, requestSeconds, sentBytes } = this.#metrics
-    requests.inc({ route, status: String(status), outcome }, times)
-    sentBytes.inc({ route }, bytes * times)
-    // They take microseconds: all of them belong to the first bucket.
-    const labels = { route }
-    for (let each = 0; each < times; each++) requestSeconds.observe(labels, 0)
   }
 }
 
