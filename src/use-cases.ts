@@ -3,6 +3,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { Archives } from './mirror/archives.ts'
 import { Catalogue } from './mirror/catalogue.ts'
+import { ClientWork } from './mirror/client-work.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness, type Subject } from './mirror/freshness.ts'
 import { Mirror } from './mirror/mirror.ts'
@@ -59,8 +60,10 @@ export function createUseCases(parts: UseCaseParts): UseCases {
     downloading: (change) => metrics.downloads.inc(change),
   }
   const freshness = freshnessOf(parts.config)
-  const mirror = createMirror(parts, observer, freshness)
-  const modules = createModules(parts, observer, freshness)
+  const clientWork = new ClientWork()
+  const common: Common = { observer, freshness, clientWork }
+  const mirror = createMirror(parts, common)
+  const modules = createModules(parts, common)
   return {
     mirror,
     modules,
@@ -80,7 +83,14 @@ function freshnessOf(config: Config): Freshness {
   }
 }
 
-function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Mirror {
+/** What providers and modules share. */
+interface Common {
+  readonly observer: MirrorObserver
+  readonly freshness: Freshness
+  readonly clientWork: ClientWork
+}
+
+function createMirror(parts: UseCaseParts, { observer, freshness, clientWork }: Common): Mirror {
   const { config, folder, blobs, upstreams, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
@@ -88,9 +98,9 @@ function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: 
   const catalogue = new Catalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
   const onChange = ({ name }: Subject): void => catalogue.editions.end(name)
-  const lists = new DocumentCache({ ...stored, onChange, freshness, now, log, shutdown })
+  const lists = new DocumentCache({ ...stored, onChange, freshness, clientWork, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
+  const common = { catalogue, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
   const releases = new Releases({ ...common, versions, rulesFor, freshness })
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
@@ -98,14 +108,14 @@ function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: 
   return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
 }
 
-function createModules(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Modules {
+function createModules(parts: UseCaseParts, { observer, freshness, clientWork }: Common): Modules {
   const { folder, blobs, upstreams, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const catalogue = new ModuleCatalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
-  const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
+  const documents = new DocumentCache({ ...stored, freshness, clientWork, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, shutdown, observer })
-  return new Modules({ ...common, fetches, ...freshness })
+  return new Modules({ ...common, fetches, clientWork, ...freshness })
 }

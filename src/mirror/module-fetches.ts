@@ -31,6 +31,14 @@ export interface ModuleId {
   readonly version: Version
 }
 
+/** What a fetch is begun with. */
+export interface FetchRequest {
+  /** Mirrors that the request has already passed. */
+  readonly hops: readonly string[]
+  /** Fires when nobody wants it any more. */
+  readonly abandoned: AbortSignal
+}
+
 /** What `ModuleFetches` is made of. */
 export interface ModuleFetchesParts {
   readonly catalogue: ModuleCatalogue
@@ -58,12 +66,14 @@ export class ModuleFetches {
    * Fetches a version that is not held, or whose archive was lost: then it must come out as it was.
    * @throws MirrorError as `Modules.locate`
    */
-  async first(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
+  async first(id: ModuleId, request: FetchRequest): Promise<ModuleRecord> {
     const { catalogue, lists } = this.#parts
-    const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
-    const location = await this.#locate(id, spelling, hops)
+    const { hops, abandoned: leaving } = request
+    const call = { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
+    const { spelling } = await lists.find(id.address, id.version, call)
+    const location = await this.#locate(id, spelling, request)
     const earlier = await catalogue.find(id.address, id.version)
-    const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: earlier?.state }))
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, earlier: earlier?.state }))
     return await this.#keep(id, { spelling, state, earlier })
   }
 
@@ -72,19 +82,19 @@ export class ModuleFetches {
    * must not: that is reported, and what is held stays.
    * @throws MirrorError `UPSTREAM_*`, `MODULE_*`, `STORAGE_*`
    */
-  async follow(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
+  async follow(id: ModuleId, held: ModuleRecord, request: FetchRequest): Promise<ModuleRecord> {
     const { revision, source: heldSource } = held.state
     if (revision.kind === 'archive') return held
-    const location = await this.#locate(id, held.spelling, hops)
+    const location = await this.#locate(id, held.spelling, request)
     const { source } = location
-    const current = await this.#within(DOCUMENTS_MS, id, (signal) =>
-      this.#upstream(id).currentCommit(location, { signal, hops }),
+    const current = await this.#within(DOCUMENTS_MS, { id, request }, (upstreamRequest) =>
+      this.#upstream(id).currentCommit(location, upstreamRequest),
     )
     const now = current ?? (source.kind === 'git' ? source.ref : undefined)
     // A commit may be named by the first digits of its id.
     if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
-      const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: undefined }))
+      const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, earlier: undefined }))
       return await this.#keep(id, { spelling: held.spelling, state, earlier: held })
     }
     this.#parts.observer.releaseChanged()
@@ -99,9 +109,9 @@ export class ModuleFetches {
     return held
   }
 
-  async #locate(id: ModuleId, spelling: string, hops: readonly string[]): Promise<ModuleLocation> {
-    return await this.#within(DOCUMENTS_MS, id, (signal) =>
-      this.#upstream(id).locate(id.address, spelling, { signal, hops }),
+  async #locate(id: ModuleId, spelling: string, request: FetchRequest): Promise<ModuleLocation> {
+    return await this.#within(DOCUMENTS_MS, { id, request }, (upstreamRequest) =>
+      this.#upstream(id).locate(id.address, spelling, upstreamRequest),
     )
   }
 
@@ -115,13 +125,13 @@ export class ModuleFetches {
   async #fetch(
     id: ModuleId,
     location: ModuleLocation,
-    { hops, earlier }: { hops: readonly string[]; earlier: ModuleState | undefined },
+    { request, earlier }: { request: FetchRequest; earlier: ModuleState | undefined },
   ): Promise<ModuleState> {
     const { filesMs = FILES_MS, observer } = this.#parts
     observer.downloading(1)
     try {
-      return await this.#within(filesMs, id, (signal) =>
-        this.#archive(id, location, { request: { signal, hops }, earlier }),
+      return await this.#within(filesMs, { id, request }, (upstreamRequest) =>
+        this.#archive(id, location, { request: upstreamRequest, earlier }),
       )
     } finally {
       observer.downloading(-1)
@@ -186,10 +196,15 @@ export class ModuleFetches {
   }
 
   /** Work with a limit in time. @throws MirrorError `UPSTREAM_TIMEOUT` beyond it */
-  async #within<T>(ms: number, id: ModuleId, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #within<T>(
+    ms: number,
+    { id, request: { hops, abandoned } }: { id: ModuleId; request: FetchRequest },
+    work: (request: UpstreamRequest) => Promise<T>,
+  ): Promise<T> {
+    abandoned.throwIfAborted()
     const limit = AbortSignal.timeout(ms)
     try {
-      return await work(AbortSignal.any([this.#parts.shutdown, limit]))
+      return await work({ signal: AbortSignal.any([this.#parts.shutdown, limit, abandoned]), hops })
     } catch (error) {
       if (!limit.aborted || isMirrorError(error)) throw error
       const message = `${describeModule(id)}: its source did not answer completely within ${ms / 1_000} seconds`
