@@ -33,7 +33,7 @@ const job: z.ZodType<Job> = z.object({
   progress: z.object({ done: count, total: count, bytes: count, totalBytes: count.nullable() }),
   outcomes: z.record(outcome, count),
 })
-const head = z.object({ format: z.literal(1), job, request: z.unknown() })
+const head = z.object({ format: z.literal(1), job, request: z.unknown().optional() })
 const entry = z.union([
   z.strictObject({ item: jobItem }),
   z.strictObject({ startedAt: z.string() }),

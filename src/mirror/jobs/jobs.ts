@@ -81,9 +81,13 @@ export class Jobs {
       const { startedAt, cancelledAt } = stored
       const live = new LiveJob({ ...head, ...(startedAt === undefined ? {} : { startedAt }) })
       for (const item of stored.items) live.items.restore(item)
+      if (cancelledAt !== undefined) {
+        live.change({ state: 'cancelled', finishedAt: cancelledAt })
+        this.#ended.add(live.job)
+        continue
+      }
       this.#live.set(id, live)
-      if (cancelledAt === undefined) this.#queue.add(live)
-      else await this.#queue.cancel(live)
+      this.#queue.add(live)
     }
     await this.#ended.prune()
   }
