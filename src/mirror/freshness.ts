@@ -35,6 +35,17 @@ interface Entry<T> {
   readonly found: { readonly value: T } | { readonly absent: MirrorError }
 }
 
+/** What is remembered of a document, as it is. Times in milliseconds since 1970. */
+export interface Remembered<T> {
+  /** When it was fetched, or when the origin said that there is none. */
+  readonly found:
+    | { readonly at: number; readonly value: T }
+    | { readonly at: number; readonly absent: MirrorError }
+    | undefined
+  /** Why the last refresh failed, if none succeeded since. */
+  readonly failure: { readonly at: number; readonly error: MirrorError } | undefined
+}
+
 /** What a document cache is made of. */
 export interface DocumentCacheParts<T> {
   readonly cache: MetadataCache
@@ -101,6 +112,25 @@ export class DocumentCache<T> {
       if (old === undefined || !isMirrorError(error) || isNotFound(error)) throw error
       return { value: old, outcome: 'stale', reason: error }
     }
+  }
+
+  /**
+   * The document as the origin gives it now; joins a refresh that is under way. Nothing stale counts.
+   * @throws MirrorError whatever `fetch` throws; `UPSTREAM_TIMEOUT`
+   */
+  async renew(subject: Subject, fetch: Fetch<T>, call: Call): Promise<T> {
+    const key = `${this.#parts.prefix} ${subject.name}`
+    const { done } = this.#refreshes.run(key, () => this.#refresh(key, subject, fetch))
+    const { found } = await waitFor(done, call.deadline.signal, { name: key, hostname: subject.hostname })
+    if ('absent' in found) throw found.absent
+    return found.value
+  }
+
+  /** What is remembered of a subject; asks nobody. */
+  async remembered(subject: Subject): Promise<Remembered<T>> {
+    const key = `${this.#parts.prefix} ${subject.name}`
+    const entry = await this.#find(key)
+    return { found: entry && { at: entry.at, ...entry.found }, failure: this.#failures.get(key) }
   }
 
   /** Waits until no refresh is running. */
