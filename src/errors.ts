@@ -95,7 +95,12 @@ export interface ErrorFields {
   /** So many jobs wait already that another one is not taken. */
   TOO_MANY_JOBS: { max: number }
   /** A release was published anew with other bytes; replacing what is held needs a yes. */
-  ACCEPT_REQUIRED: { address: string; version: string; filename: string; held: string; offered: string }
+  ACCEPT_REQUIRED: {
+    address: string
+    version: string
+    /** Every changed file with both digests; `offered` is null for one that is not published any more. */
+    changes: readonly { readonly filename: string; readonly held: string; readonly offered: string | null }[]
+  }
 
   /** Disk full or quota reached. */
   STORAGE_FULL: { operation: string }

@@ -13,6 +13,8 @@ import { ModuleLists } from './mirror/module-lists.ts'
 import { Modules } from './mirror/modules.ts'
 import type { MirrorObserver } from './mirror/observer.ts'
 import { PackageHashes } from './mirror/package-hashes.ts'
+import { ReleaseRecorder } from './mirror/release-recorder.ts'
+import { ReleaseReplacement } from './mirror/release-replacement.ts'
 import { Releases } from './mirror/releases.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
 import { Versions } from './mirror/versions.ts'
@@ -101,7 +103,11 @@ function createMirror(parts: UseCaseParts, { observer, freshness, clientWork }: 
   const lists = new DocumentCache({ ...stored, onChange, freshness, clientWork, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
-  const releases = new Releases({ ...common, versions, rulesFor, freshness })
+  const replacement = new ReleaseReplacement({
+    ...{ catalogue, records: folder.records, recorder: new ReleaseRecorder({ catalogue, blobs, log }), log },
+    removeArchive: async () => undefined,
+  })
+  const releases = new Releases({ ...common, versions, rulesFor, freshness, replacement })
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })

@@ -6,7 +6,7 @@ import type { MetadataCache } from '../store/metadata-cache.ts'
 import type { Answer, Call } from './call.ts'
 import type { ClientWork } from './client-work.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
-import { SingleFlight } from './single-flight.ts'
+import { type Flight, SingleFlight } from './single-flight.ts'
 
 /** For how long what is held may be used, and how long the origin may take. Times in milliseconds. */
 export interface Freshness {
@@ -34,6 +34,17 @@ export type Fetch<T> = (signal: AbortSignal) => Promise<T>
 interface Entry<T> {
   readonly at: number
   readonly found: { readonly value: T } | { readonly absent: MirrorError }
+}
+
+/** What is remembered of a document, as it is. Times in milliseconds since 1970. */
+export interface Remembered<T> {
+  /** When it was fetched, or when the origin said that there is none. */
+  readonly found:
+    | { readonly at: number; readonly value: T }
+    | { readonly at: number; readonly absent: MirrorError }
+    | undefined
+  /** Why the last refresh failed, if none succeeded since. */
+  readonly failure: { readonly at: number; readonly error: MirrorError } | undefined
 }
 
 /** What a document cache is made of. */
@@ -93,11 +104,7 @@ export class DocumentCache<T> {
       return { value: old, outcome: 'stale', reason: failure.error }
     }
 
-    const refresh = this.#refreshes.run(
-      key,
-      (_, abandoned) => this.#refresh(key, subject, { fetch, abandoned }),
-      call.leaving,
-    )
+    const refresh = this.#begin(key, subject, { fetch, call })
     if (old !== undefined && !(await settledWithin(refresh.done, freshness.graceMs))) {
       return { value: old, outcome: 'stale', reason: slowOrigin(what) }
     }
@@ -111,9 +118,32 @@ export class DocumentCache<T> {
     }
   }
 
+  /**
+   * The document as the origin gives it now; joins a refresh that is under way. Nothing stale counts.
+   * @throws MirrorError whatever `fetch` throws; `UPSTREAM_TIMEOUT`
+   */
+  async renew(subject: Subject, fetch: Fetch<T>, call: Call): Promise<T> {
+    const key = `${this.#parts.prefix} ${subject.name}`
+    const { done } = this.#begin(key, subject, { fetch, call })
+    const { found } = await waitFor(done, call.deadline.signal, { name: key, hostname: subject.hostname })
+    if ('absent' in found) throw found.absent
+    return found.value
+  }
+
+  /** What is remembered of a subject; asks nobody. */
+  async remembered(subject: Subject): Promise<Remembered<T>> {
+    const key = `${this.#parts.prefix} ${subject.name}`
+    const entry = await this.#find(key)
+    return { found: entry && { at: entry.at, ...entry.found }, failure: this.#failures.get(key) }
+  }
+
   /** Waits until no refresh is running. */
   idle(): Promise<void> {
     return this.#refreshes.idle()
+  }
+
+  #begin(key: string, subject: Subject, { fetch, call }: { fetch: Fetch<T>; call: Call }): Flight<Entry<T>> {
+    return this.#refreshes.run(key, (_, abandoned) => this.#refresh(key, subject, { fetch, abandoned }), call.leaving)
   }
 
   async #refresh(

@@ -9,7 +9,7 @@ import type { Answer, Call } from './call.ts'
 import type { ClientWork } from './client-work.ts'
 import { settledWithin, untilAborted } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
-import { describeModule, type FetchRequest, type ModuleFetches, type ModuleId } from './module-fetches.ts'
+import { describeModule, type FetchRequest, type ModuleFetches, type ModuleId, statesOf } from './module-fetches.ts'
 import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
@@ -118,6 +118,26 @@ export class Modules {
     return { value: { digest, size: stat?.size }, outcome: stat === undefined ? 'miss' : 'hit' }
   }
 
+  /**
+   * Asks anew where a held version comes from and what is there, for an operator; `before` is the record that was held.
+   * @throws MirrorError `ITEM_NOT_FOUND` if it is not held; as `ModuleFetches.renew`
+   */
+  async renew(
+    id: ModuleId,
+    options: { hops: readonly string[]; replace: boolean },
+  ): Promise<{ before: ModuleRecord; record: ModuleRecord }> {
+    const name = describeModule(id)
+    const before = await this.#parts.catalogue.find(id.address, id.version)
+    if (before === undefined) throw notHeld(name)
+    const { done } = this.#fetches.run(`${name} (${options.replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
+      const record = await this.#parts.fetches.renew(id, before, { ...options, abandoned })
+      this.#checked.set(name, { at: this.#parts.now(), forMs: this.#parts.freshForMs })
+      this.#failures.delete(name)
+      return record
+    })
+    return { before, record: await done }
+  }
+
   /** Waits until nothing is being fetched. */
   async idle(): Promise<void> {
     await Promise.all([this.#fetches.idle(), this.#checks.idle(), this.#parts.lists.idle()])
@@ -187,10 +207,6 @@ export class Modules {
   }
 }
 
-function statesOf(record: ModuleRecord): readonly ModuleState[] {
-  return [record.state, ...record.earlier]
-}
-
 /** A negative age is none: the clock was set back. */
 function isYoung(ageMs: number, limitMs: number): boolean {
   return ageMs >= 0 && ageMs < limitMs
@@ -200,6 +216,12 @@ function pending({ address, version }: ModuleId): MirrorError<'MODULE_PENDING'> 
   const name = formatModuleAddress(address)
   const message = `${name} ${version} is being fetched; that takes longer than a client waits, so try again in some seconds`
   return new MirrorError('MODULE_PENDING', message, { address: name, version })
+}
+
+function notHeld(item: string): MirrorError<'ITEM_NOT_FOUND'> {
+  return new MirrorError('ITEM_NOT_FOUND', `${item} is not held, so there is nothing to refresh; warm it instead`, {
+    item,
+  })
 }
 
 function unknownArchive({ address, version }: ModuleId): MirrorError<'VERSION_NOT_FOUND'> {

@@ -126,6 +126,29 @@ export class Releases {
   }
 
   /**
+   * Asks the origin for every document anew, for an operator: nothing stale counts, and a failure is one. With `replace`,
+   * files of a pinned version may change: what is held of it is then replaced by the new generation.
+   * @throws MirrorError as `get`; `RELEASE_CHANGED` if files changed of which no release is recorded, without `replace`;
+   *   `STORAGE_*` if a new generation cannot be recorded: then the old one stays
+   */
+  async renew(
+    address: ProviderAddress,
+    version: Version,
+    { hops, replace }: { hops: readonly string[]; replace: boolean },
+  ): Promise<Refreshed> {
+    const name = nameOf(address, version)
+    const { done } = this.#running.run(`${name} (${replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
+      const held = await this.#parts.catalogue.version(address, version)
+      const refreshed = await this.#refresh.run(address, version, {
+        ...{ held, hops, whole: true, replace, abandoned },
+      })
+      this.#keep(address, version, refreshed)
+      return refreshed
+    })
+    return await done
+  }
+
+  /**
    * A blob that the release names, or named before its last change: `unknown` if it is none of these, `lost` if it is
    * not held any more. Asks nobody. @throws MirrorError `STORAGE_FAILED`
    */
@@ -223,9 +246,13 @@ export class Releases {
         'an origin could not confirm a release; what is held is served',
       )
     }
-    this.#checks.set(name, check)
-    this.#parts.catalogue.editions.end(formatProviderAddress(address))
+    this.#keep(address, version, check)
     return check
+  }
+
+  #keep(address: ProviderAddress, version: Version, check: Check): void {
+    this.#checks.set(nameOf(address, version), check)
+    this.#parts.catalogue.editions.end(formatProviderAddress(address))
   }
 }
 
