@@ -3,6 +3,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import { Archives } from './mirror/archives.ts'
 import { Catalogue } from './mirror/catalogue.ts'
+import { ClientWork } from './mirror/client-work.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness, type Subject } from './mirror/freshness.ts'
 import { Mirror } from './mirror/mirror.ts'
@@ -12,6 +13,8 @@ import { ModuleLists } from './mirror/module-lists.ts'
 import { Modules } from './mirror/modules.ts'
 import type { MirrorObserver } from './mirror/observer.ts'
 import { PackageHashes } from './mirror/package-hashes.ts'
+import { ReleaseRecorder } from './mirror/release-recorder.ts'
+import { ReleaseReplacement } from './mirror/release-replacement.ts'
 import { Releases } from './mirror/releases.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
 import { Versions } from './mirror/versions.ts'
@@ -56,8 +59,10 @@ export interface UseCases {
 export function createUseCases(parts: UseCaseParts): UseCases {
   const observer = parts.metrics.verification
   const freshness = freshnessOf(parts.config)
-  const mirror = createMirror(parts, observer, freshness)
-  const modules = createModules(parts, observer, freshness)
+  const clientWork = new ClientWork()
+  const common: Common = { observer, freshness, clientWork }
+  const mirror = createMirror(parts, common)
+  const modules = createModules(parts, common)
   return {
     mirror,
     modules,
@@ -77,7 +82,14 @@ function freshnessOf(config: Config): Freshness {
   }
 }
 
-function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Mirror {
+/** What providers and modules share. */
+interface Common {
+  readonly observer: MirrorObserver
+  readonly freshness: Freshness
+  readonly clientWork: ClientWork
+}
+
+function createMirror(parts: UseCaseParts, { observer, freshness, clientWork }: Common): Mirror {
   const { config, folder, blobs, origins, upstreams, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
@@ -86,25 +98,29 @@ function createMirror(parts: UseCaseParts, observer: MirrorObserver, freshness: 
   const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
   const onChange = ({ name }: Subject): void => catalogue.editions.end(name)
   const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
-  const lists = new DocumentCache({ ...stored, onChange, onBackOff, freshness, now, log, shutdown })
+  const lists = new DocumentCache({ ...stored, onChange, onBackOff, freshness, clientWork, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
-  const releases = new Releases({ ...common, versions, rulesFor, freshness })
+  const common = { catalogue, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
+  const replacement = new ReleaseReplacement({
+    ...{ catalogue, records: folder.records, recorder: new ReleaseRecorder({ catalogue, blobs, log }), log },
+    removeArchive: async () => undefined,
+  })
+  const releases = new Releases({ ...common, versions, rulesFor, freshness, replacement })
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
 }
 
-function createModules(parts: UseCaseParts, observer: MirrorObserver, freshness: Freshness): Modules {
+function createModules(parts: UseCaseParts, { observer, freshness, clientWork }: Common): Modules {
   const { folder, blobs, origins, upstreams, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const catalogue = new ModuleCatalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
-  const documents = new DocumentCache({ ...stored, onBackOff, freshness, now, log, shutdown })
+  const documents = new DocumentCache({ ...stored, onBackOff, freshness, clientWork, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, shutdown, observer })
-  return new Modules({ ...common, fetches, ...freshness })
+  return new Modules({ ...common, fetches, clientWork, ...freshness })
 }

@@ -13,7 +13,7 @@ import { ArchiveRecord, PinRecord, Release, TrustRecord } from './release-record
 export interface HeldVersion {
   readonly release: Release | undefined
   readonly pin: PinRecord | undefined
-  /** By `OS_ARCH`. */
+  /** By `OS_ARCH`. None of a generation that was replaced. */
   readonly archives: ReadonlyMap<string, ArchiveRecord>
 }
 
@@ -67,10 +67,23 @@ export class Catalogue {
     this.#trust.set(formatProviderAddress(address), Promise.resolve(record))
   }
 
-  /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
+  /**
+   * From then on archives of a generation before it, with other bytes, are not held any more.
+   * @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED`
+   */
   async saveRelease(address: ProviderAddress, release: Release): Promise<void> {
     await this.#records.put([...versionKey(address, release.version), 'release'], release)
-    await this.#update(address, release.version, (held) => ({ ...held, release }))
+    await this.#update(address, release.version, (held) => ({
+      ...held,
+      release,
+      archives: split(held.archives, release).inService,
+    }))
+  }
+
+  /** Archives of a generation that was replaced, by `OS_ARCH`: recorded still, and not held. @throws MirrorError `STORAGE_FAILED` */
+  async retiredArchives(address: ProviderAddress, version: Version): Promise<ReadonlyMap<string, ArchiveRecord>> {
+    const key = versionKey(address, version)
+    return split(await this.#readArchives(key), await this.#read([...key, 'release'], Release)).retired
   }
 
   /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
@@ -131,16 +144,22 @@ export class Catalogue {
   async #readVersion(key: RecordKey): Promise<HeldVersion> {
     const names = await this.#records.children(key)
     if (names.length === 0) return NOTHING
+    const archives = await this.#readArchives(key)
+    const release = await this.#read([...key, 'release'], Release)
+    return {
+      release,
+      pin: (await this.#read([...key, 'pin'], PinRecord)) ?? pinOf(archives),
+      archives: split(archives, release).inService,
+    }
+  }
+
+  async #readArchives(key: RecordKey): Promise<Map<string, ArchiveRecord>> {
     const archives = new Map<string, ArchiveRecord>()
     for (const platform of await this.#records.children([...key, 'archives'])) {
       const archive = await this.#read([...key, 'archives', platform], ArchiveRecord)
       if (archive !== undefined) archives.set(platform, archive)
     }
-    return {
-      release: await this.#read([...key, 'release'], Release),
-      pin: (await this.#read([...key, 'pin'], PinRecord)) ?? pinOf(archives),
-      archives,
-    }
+    return archives
   }
 
   /** A record of another shape is as good as none, and is told: the origin can give it again. */
@@ -154,6 +173,23 @@ export class Catalogue {
       'ignored an unreadable record',
     )
     return undefined
+  }
+}
+
+/**
+ * One record makes a new generation the one in service: its release. So archives of the one before, whose records are
+ * removed after that, count for nothing from that moment on, whatever interrupts.
+ */
+function split(
+  archives: ReadonlyMap<string, ArchiveRecord>,
+  release: Release | undefined,
+): { inService: Map<string, ArchiveRecord>; retired: Map<string, ArchiveRecord> } {
+  const isRetired = (platform: string, { generation, digest }: ArchiveRecord): boolean =>
+    release !== undefined && generation < release.generation && release.platforms[platform]?.digest !== digest
+  const entries = [...archives]
+  return {
+    inService: new Map(entries.filter(([platform, archive]) => !isRetired(platform, archive))),
+    retired: new Map(entries.filter(([platform, archive]) => isRetired(platform, archive))),
   }
 }
 

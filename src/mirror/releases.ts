@@ -31,11 +31,12 @@ export interface PlatformEvidence {
 export class Releases {
   readonly #parts: ReleasesParts
   readonly #checks = new LRUCache<string, Check>({ max: 1_000 })
-  readonly #running = new SingleFlight<Check>()
+  readonly #running: SingleFlight<Check>
   readonly #refresh: ReleaseRefresh
 
   constructor(parts: ReleasesParts) {
     this.#parts = parts
+    this.#running = new SingleFlight({ clientWork: parts.clientWork })
     this.#refresh = new ReleaseRefresh(parts)
   }
 
@@ -61,7 +62,7 @@ export class Releases {
       return answer.outcome === 'hit' ? { ...answer, isCurrent } : answer
     }
 
-    const flight = this.#begin(address, version, { hops: call.hops, whole: false })
+    const flight = this.#begin(address, version, { call, whole: false })
     if (known === undefined || isEmpty(known)) {
       return this.#answerOf(
         await waitFor(flight.done, call.deadline.signal, { name, hostname }),
@@ -128,6 +129,29 @@ export class Releases {
   }
 
   /**
+   * Asks the origin for every document anew, for an operator: nothing stale counts, and a failure is one. With `replace`,
+   * files of a pinned version may change: what is held of it is then replaced by the new generation.
+   * @throws MirrorError as `get`; `RELEASE_CHANGED` if files changed of which no release is recorded, without `replace`;
+   *   `STORAGE_*` if a new generation cannot be recorded: then the old one stays
+   */
+  async renew(
+    address: ProviderAddress,
+    version: Version,
+    { hops, replace }: { hops: readonly string[]; replace: boolean },
+  ): Promise<Refreshed> {
+    const name = nameOf(address, version)
+    const { done } = this.#running.run(`${name} (${replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
+      const held = await this.#parts.catalogue.version(address, version)
+      const refreshed = await this.#refresh.run(address, version, {
+        ...{ held, hops, whole: true, replace, abandoned },
+      })
+      this.#keep(address, version, refreshed)
+      return refreshed
+    })
+    return await done
+  }
+
+  /**
    * A blob that the release names, or named before its last change: `unknown` if it is none of these, `lost` if it is
    * not held any more. Asks nobody. @throws MirrorError `STORAGE_FAILED`
    */
@@ -150,7 +174,7 @@ export class Releases {
     call: Call,
     whole: boolean,
   ): Promise<Answer<KnownRelease>> {
-    const { done, joined } = this.#begin(address, version, { hops: call.hops, whole })
+    const { done, joined } = this.#begin(address, version, { call, whole })
     const check = await waitFor(done, call.deadline.signal, {
       name: nameOf(address, version),
       hostname: address.hostname,
@@ -205,9 +229,13 @@ export class Releases {
   }
 
   /** Who wants all documents anew is not served by a probe under way: that is a flight of its own. */
-  #begin(address: ProviderAddress, version: Version, question: Question): Flight<Check> {
+  #begin(address: ProviderAddress, version: Version, { call, whole }: { call: Call; whole: boolean }): Flight<Check> {
     const name = nameOf(address, version)
-    return this.#running.run(question.whole ? `${name} (whole)` : name, () => this.#check(address, version, question))
+    return this.#running.run(
+      whole ? `${name} (whole)` : name,
+      (_, abandoned) => this.#check(address, version, { hops: call.hops, whole, abandoned }),
+      call.leaving,
+    )
   }
 
   /** One check with the origin. With a release held it does not fail, but says why it could not be confirmed. */
@@ -221,7 +249,7 @@ export class Releases {
       const refreshed = await this.#refresh.run(address, version, { held, ...question })
       check = { ...refreshed, confirmedAt: refreshed.at }
     } catch (error) {
-      if (known === undefined || isEmpty(known) || !isMirrorError(error)) throw error
+      if (known === undefined || isEmpty(known) || !isMirrorError(error) || question.abandoned.aborted) throw error
       // Withdrawn before anybody installed it: its evidence alone keeps nothing alive.
       if (isNotFound(error) && held.pin === undefined) throw error
       const confirmedAt = before?.confirmedAt ?? Date.parse(known.release.recordedAt)
@@ -231,9 +259,13 @@ export class Releases {
         'an origin could not confirm a release; what is held is served',
       )
     }
-    this.#checks.set(name, check)
-    this.#parts.catalogue.editions.end(formatProviderAddress(address))
+    this.#keep(address, version, check)
     return check
+  }
+
+  #keep(address: ProviderAddress, version: Version, check: Check): void {
+    this.#checks.set(nameOf(address, version), check)
+    this.#parts.catalogue.editions.end(formatProviderAddress(address))
   }
 }
 

@@ -10,6 +10,8 @@ import { DocumentCache, type Freshness } from '../../src/mirror/freshness.ts'
 import { Mirror } from '../../src/mirror/mirror.ts'
 import type { MirrorObserver } from '../../src/mirror/observer.ts'
 import { type Hasher, PackageHashes } from '../../src/mirror/package-hashes.ts'
+import { ReleaseRecorder } from '../../src/mirror/release-recorder.ts'
+import { ReleaseReplacement } from '../../src/mirror/release-replacement.ts'
 import { Releases } from '../../src/mirror/releases.ts'
 import { parseStoredVersions } from '../../src/mirror/stored-versions.ts'
 import { Versions } from '../../src/mirror/versions.ts'
@@ -87,6 +89,7 @@ export interface TestParts {
   readonly catalogue: Catalogue
   readonly versions: Versions
   readonly releases: Releases
+  readonly replacement: ReleaseReplacement
   readonly archives: Archives
   readonly hashes: PackageHashes
   readonly mirror: Mirror
@@ -137,7 +140,14 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
   const rulesFor = () => ({ signatures, expiredKeys: 'accept' as const })
-  const releases = new Releases({ ...common, versions, rulesFor, freshness: times })
+  const replacement = new ReleaseReplacement({
+    ...{ catalogue, records, recorder: new ReleaseRecorder({ catalogue, blobs, log }), log },
+    removeArchive: async ({ hostname, namespace, type }, { version, platform, digest }) => {
+      await records.delete(['providers', hostname, namespace, type, 'versions', version, 'archives', platform])
+      await blobs.delete(digest)
+    },
+  })
+  const releases = new Releases({ ...common, versions, rulesFor, freshness: times, replacement })
   const hashes = new PackageHashes({ records, blobs, hasher: options.hasher ?? fakeHasher(), log })
   const archives = new Archives({
     ...common,
@@ -150,7 +160,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
   return {
     ...{ upstream, clock, records, blobs, catalogue, versions, releases, archives, hashes, mirror },
-    ...{ shutdown: controller, log, lines, observed },
+    ...{ replacement, shutdown: controller, log, lines, observed },
   }
 }
 

@@ -91,7 +91,8 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
   const { now } = clock
   const blobs = new MemoryBlobStore()
   const shutdown = new AbortController().signal
-  const catalogue = new ModuleCatalogue(new MemoryRecordStore(), log)
+  const records = new MemoryRecordStore()
+  const catalogue = new ModuleCatalogue(records, log)
   const cache = new MemoryMetadataCache()
   const stored = { cache, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
@@ -108,5 +109,5 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
     ...(filesMs === undefined ? {} : { filesMs }),
   })
   const modules = new Modules({ catalogue, lists, fetches, blobs, upstreamFor, now, log, ...freshness })
-  return { upstream, clock, blobs, modules, lines, observed }
+  return { upstream, clock, blobs, records, catalogue, lists, modules, lines, observed }
 }
