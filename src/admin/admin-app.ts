@@ -9,6 +9,7 @@ import { auditChanges } from './audited.ts'
 import { limitBodies } from './body-limit.ts'
 import { createChangeRoutes } from './change-routes.ts'
 import { createJobRoutes } from './job-routes.ts'
+import type { AdminObserver } from './observer.ts'
 import { createDocumentRoutes } from './openapi-document.ts'
 import type { Operations } from './operations.ts'
 import { createPinRoutes } from './pin-routes.ts'
@@ -21,6 +22,7 @@ export const ADMIN_BASE = '/admin/api/v1'
 /** What the admin app is made of. */
 export interface AdminAppParts extends Operations {
   readonly audit: AuditLog
+  readonly observer: AdminObserver
   /** The name of the token that opens it, for the audit. */
   readonly who: string
   /** Of the program. */

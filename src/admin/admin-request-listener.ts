@@ -2,18 +2,21 @@ import type { RequestListener } from 'node:http'
 import type { Hono } from 'hono'
 import { MirrorError } from '../errors.ts'
 import { exchangeOf } from '../http/exchange.ts'
-import type { RequestAccount } from '../http/request-account.ts'
+import { logRequest, secondsOf } from '../http/request-account.ts'
 import { createRequestListener, findHostileTarget } from '../http/request-listener.ts'
+import type { Log } from '../log.ts'
 import type { AdminEnv } from './admin-env.ts'
 import type { AuditLog } from './audit-log.ts'
 import { clientOf } from './audited.ts'
 import type { BearerToken } from './bearer-token.ts'
+import type { AdminObserver } from './observer.ts'
 
 /** What the listener needs beside the app. */
 export interface AdminRequestListenerParts {
   readonly token: BearerToken
   readonly audit: AuditLog
-  readonly account: RequestAccount
+  readonly observer: AdminObserver
+  readonly log: Log
 }
 
 /**
@@ -22,12 +25,19 @@ export interface AdminRequestListenerParts {
  */
 export function createAdminRequestListener(
   app: Hono<AdminEnv>,
-  { token, audit, account }: AdminRequestListenerParts,
+  { token, audit, observer, log }: AdminRequestListenerParts,
 ): RequestListener {
   return createRequestListener(app, {
-    account,
+    account: {
+      end(exchange, ending) {
+        observer.adminAnswered({ route: exchange.route, status: ending.status, seconds: secondsOf(exchange) })
+        logRequest(log, exchange, ending)
+      },
+    },
     findRefusal(incoming) {
-      if (token.matches(incoming.headers.authorization)) return findHostileTarget(incoming.url ?? '')
+      const { authorization } = incoming.headers
+      if (token.matches(authorization)) return findHostileTarget(incoming.url ?? '')
+      observer.tokenRefused(authorization === undefined ? 'missing' : 'wrong')
       const { id: requestId } = exchangeOf(incoming)
       void audit.recordUnauthorized({ client: clientOf(incoming.socket.remoteAddress), requestId })
       return new MirrorError('UNAUTHORIZED', UNAUTHORIZED, {})

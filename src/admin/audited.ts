@@ -3,6 +3,7 @@ import { isMirrorError } from '../errors.ts'
 import { exchangeOf } from '../http/exchange.ts'
 import type { AdminEnv } from './admin-env.ts'
 import type { AuditLog } from './audit-log.ts'
+import type { AdminObserver } from './observer.ts'
 
 /** The client of a Unix socket has no address. */
 const SOCKET = 'socket'
@@ -12,6 +13,7 @@ export interface AuditParts {
   readonly audit: AuditLog
   /** The name of the token that opens the API. */
   readonly who: string
+  readonly observer: AdminObserver
   /** Names the operation of a request by method and path; undefined if that is none. */
   readonly actionOf: (method: string, path: string) => string | undefined
 }
@@ -20,7 +22,7 @@ export interface AuditParts {
  * Writes one line for each change, also for one that was refused or failed, before it is answered. A change that cannot
  * be written down is answered as a failure, though it was made.
  */
-export function auditChanges({ audit, who, actionOf }: AuditParts): MiddlewareHandler<AdminEnv> {
+export function auditChanges({ audit, who, observer, actionOf }: AuditParts): MiddlewareHandler<AdminEnv> {
   return async (context, next) => {
     await next()
     const { incoming } = context.env
@@ -41,6 +43,7 @@ export function auditChanges({ audit, who, actionOf }: AuditParts): MiddlewareHa
         requestId: id,
       })
     } catch (failure) {
+      observer.auditFailed()
       // Else Hono would put the headers of the answer that is not given on the one that is.
       context.res = undefined
       throw failure

@@ -46,26 +46,11 @@ export class RequestAccount {
 
   /** A request has ended. */
   end(exchange: Exchange, { incoming, status, complete }: Ending): void {
-    const { id, client, route, fields, sentBytes, outcome, staleForMs, error } = exchange
-    const seconds = (performance.now() - exchange.startedAt) / 1_000
+    const { route, fields, sentBytes, outcome, staleForMs } = exchange
     const { provider } = fields
+    const seconds = secondsOf(exchange)
     this.#clients.count({ route, status, outcome, bytes: sentBytes, seconds, provider, staleForMs, times: 1 })
-    const line = {
-      requestId: id,
-      client,
-      method: incoming.method,
-      route,
-      // Who sends what nothing here serves must be found without its path: some put tokens there.
-      ...(route.startsWith('/') ? {} : { userAgent: incoming.headers['user-agent']?.slice(0, 120) }),
-      ...fields,
-      status,
-      ...(outcome === undefined ? {} : { outcome }),
-      bytes: sentBytes,
-      ms: Math.round(seconds * 1_000),
-      ...(complete ? {} : { aborted: true }),
-      ...(error === undefined ? {} : { err: error }),
-    }
-    this.#log[levelOf(status, error)](line, 'request')
+    logRequest(this.#log, exchange, { incoming, status, complete })
   }
 
   /**
@@ -92,6 +77,32 @@ export class RequestAccount {
       writeLine(this.#log, `{"level":"info","time":"${isoTime()}","requestId":"${requestId}",${who}${known.slice(1)}\n`)
     }
   }
+}
+
+/** How long a request has taken so far. */
+export function secondsOf({ startedAt }: Exchange): number {
+  return (performance.now() - startedAt) / 1_000
+}
+
+/** Writes the one line of a request that has ended. */
+export function logRequest(log: Log, exchange: Exchange, { incoming, status, complete }: Ending): void {
+  const { id, client, route, fields, sentBytes, outcome, error } = exchange
+  const line = {
+    requestId: id,
+    client,
+    method: incoming.method,
+    route,
+    // Who sends what nothing here serves must be found without its path: some put tokens there.
+    ...(route.startsWith('/') ? {} : { userAgent: incoming.headers['user-agent']?.slice(0, 120) }),
+    ...fields,
+    status,
+    ...(outcome === undefined ? {} : { outcome }),
+    bytes: sentBytes,
+    ms: Math.round(secondsOf(exchange) * 1_000),
+    ...(complete ? {} : { aborted: true }),
+    ...(error === undefined ? {} : { err: error }),
+  }
+  log[levelOf(status, error)](line, 'request')
 }
 
 /** Bugs are errors, failures and refusals are warnings, the rest is information. */

@@ -11,7 +11,7 @@ import type { RequestAccount } from './request-account.ts'
 
 /** What a request listener needs beside its app. */
 export interface RequestListenerParts {
-  readonly account: RequestAccount
+  readonly account: Pick<RequestAccount, 'end'>
   readonly serveHot?: FrontPath
   readonly front?: ConnectionFront
   /** Why a request is refused before anything parses it. Default: foreign methods and hostile targets. */
@@ -84,7 +84,11 @@ function refuse(exchange: Exchange, outgoing: ServerResponse, error: MirrorError
 /** Bodies of archives are counted as they leave; of all others, the length says what left. */
 function end(
   exchange: Exchange,
-  { incoming, outgoing, account }: { incoming: IncomingMessage; outgoing: ServerResponse; account: RequestAccount },
+  {
+    incoming,
+    outgoing,
+    account,
+  }: { incoming: IncomingMessage; outgoing: ServerResponse; account: Pick<RequestAccount, 'end'> },
 ): void {
   const complete = outgoing.writableFinished
   const length = incoming.method === 'HEAD' ? 0 : Number(outgoing.getHeader('Content-Length') ?? 0)

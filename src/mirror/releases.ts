@@ -145,8 +145,9 @@ export class Releases {
       const refreshed = await this.#refresh.run(address, version, {
         ...{ held, hops, whole: true, replace, abandoned },
       })
-      this.#keep(address, version, refreshed)
-      return refreshed
+      const check: Check = { ...refreshed, confirmedAt: refreshed.at }
+      this.#keep(address, version, check)
+      return check
     })
     return await done
   }

@@ -86,7 +86,7 @@ describe('the token', () => {
     await stage.ask('/jobs')
     await stage.ask(`/jobs?token=${TOKEN}`, { token: `${TOKEN}-wrong` })
     await stage.ask(`/pins/release`, { method: 'PUT', body: { items: [TOKEN], token: TOKEN } })
-    const told = [stage.logText, JSON.stringify(await stage.audit()), await stage.metrics.registry.metrics()].join()
+    const told = [stage.logText, JSON.stringify(await stage.audit()), await stage.metrics.text()].join()
     expect(told.includes(TOKEN)).toBe(false)
     expect(told.includes('UNAUTHORIZED')).toBe(true)
   })
@@ -94,9 +94,12 @@ describe('the token', () => {
   test('each refusal is counted and logged, and all of them are one line of the audit a minute', async () => {
     await using other = await openAdminStage()
     for (let each = 0; each < 5; each++) await other.ask('/jobs', { token: 'wrong' })
-    const counted = await other.metrics.requests.get()
-    expect(counted.values).toMatchObject([{ labels: { route: 'refused', status: '401' }, value: 5 }])
-    expect(other.logText.match(/UNAUTHORIZED/g)).toHaveLength(5)
+    await other.ask('/jobs', { token: null })
+    const counted = await other.metrics.text()
+    expect(counted).toContain('terramirror_admin_requests_total{route="refused",status="401"} 6')
+    expect(counted).toContain('terramirror_admin_refused_tokens_total{reason="wrong"} 5')
+    expect(counted).toContain('terramirror_admin_refused_tokens_total{reason="missing"} 1')
+    expect(other.logText.match(/UNAUTHORIZED/g)).toHaveLength(6)
     expect(await other.audit()).toMatchObject([
       { who: null, client: '127.0.0.1', action: 'authenticate', result: 'refused', code: 'UNAUTHORIZED', attempts: 1 },
     ])
@@ -363,8 +366,7 @@ test('what is no error of ours is a bare 500; the log has the rest', async () =>
 
 test('requests are logged and counted by their route, never by their path', async () => {
   await stage.ask('/packages/registry.example.test/acme/widget/1.0.0', { method: 'DELETE' })
-  const { values } = await stage.metrics.requests.get()
   const route = '/admin/api/v1/packages/:origin/:namespace/:type/:version'
-  expect(values.map(({ labels }) => labels.route)).toContain(route)
+  expect(await stage.metrics.text()).toContain(`terramirror_admin_requests_total{route="${route}",status="200"}`)
   expect(stage.logText.includes(`"method":"DELETE","route":"${route}","status":200`)).toBe(true)
 })

@@ -9,10 +9,9 @@ import { createAdminRequestListener } from '../../src/admin/admin-request-listen
 import { AuditLog } from '../../src/admin/audit-log.ts'
 import { BearerToken } from '../../src/admin/bearer-token.ts'
 import type { Operations } from '../../src/admin/operations.ts'
-import { RequestAccount } from '../../src/http/request-account.ts'
 import { openListener } from '../../src/listener.ts'
 import { createLog } from '../../src/log.ts'
-import { Metrics } from '../../src/metrics.ts'
+import { Metrics } from '../../src/metrics/metrics.ts'
 import { openStateFolder } from '../../src/store/disk/state-folder.ts'
 import { standIns } from './stand-ins.ts'
 
@@ -58,14 +57,18 @@ export async function openAdminStage(operations: Partial<Operations> = {}): Prom
   const audit = await AuditLog.open({ journal, now: Date.now })
   const stopping = new AbortController()
   const parts = { ...standIns(), ...operations }
-  const app = createAdminApp({ ...parts, audit, who: 'admin.token', version: '1.2.3', stopping: stopping.signal })
-  const metrics = new Metrics([])
-  const account = new RequestAccount({ log, metrics })
+  const metrics = new Metrics({ origins: [], perProvider: false })
+  const app = createAdminApp({
+    ...{ ...parts, audit, who: 'admin.token', version: '1.2.3' },
+    ...{ observer: metrics.admin, stopping: stopping.signal },
+  })
   const listener = await openListener({
     address: { host: '127.0.0.1', port: 0 },
     key: 'admin.listen',
     identity: undefined,
-    handle: createAdminRequestListener(app, { token: new BearerToken(TOKEN, 'admin.token'), audit, account }),
+    handle: createAdminRequestListener(app, {
+      ...{ token: new BearerToken(TOKEN, 'admin.token'), audit, observer: metrics.admin, log },
+    }),
     onHandshakeFailure: () => undefined,
   })
   const ask = (path: string, options: AdminAsk = {}): Promise<AdminAnswer> => send(listener.port, path, options)
