@@ -145,8 +145,8 @@ describe('readers that are slow', () => {
   test('take no more events than their connection holds, and hold nobody up', async () => {
     const sockets = await Promise.all(Array.from({ length: 20 }, stall))
     await expect.poll(() => script.readers).toBe(20)
-    const large: JobEvent = { event: 'item', data: { ...jobItem, reason: 'x'.repeat(1_000_000) } }
-    for (let each = 0; each < 100; each++) script.tell(large)
+    const large: JobEvent = { event: 'item', data: { ...jobItem, reason: 'x'.repeat(100_000) } }
+    for (let each = 0; each < 300; each++) script.tell(large)
     await expect
       .poll(
         async () => {
@@ -157,12 +157,12 @@ describe('readers that are slow', () => {
         { timeout: 30_000 },
       )
       .toBe(0)
-    // Buffers of the system differ; without a bound it would be 100 for each.
-    expect(script.taken).toBeLessThan(20 * 20)
+    // Buffers of the system differ; without a bound it would be 300 for each.
+    expect(script.taken).toBeLessThan(20 * 150)
     script.tell(end)
     const quick = await follow()
     expect(await quick.ended).toBe('end')
-    expect(quick.text().length).toBeGreaterThan(100_000_000)
+    expect(quick.text().length).toBeGreaterThan(30_000_000)
     for (const socket of sockets) socket.destroy()
     await expect.poll(() => script.readers).toBe(0)
   })
