@@ -12,7 +12,6 @@ import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { CacheSize } from './mirror/cache-size.ts'
-import type { Mirror } from './mirror/mirror.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
@@ -79,6 +78,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     now: parts.now ?? Date.now,
     log,
     folder,
+    inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
     metrics,
     upstreams,
@@ -108,7 +108,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     defaultOrigin: config.defaultOrigin,
-    ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
+    ...(await createPageParts(parts, { inventory: useCases.inventory, cacheSize, identity })),
   })
   const listener = await openListener({
     ...config.listen,
@@ -123,7 +123,8 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
-  void measureCache({ blobs, cacheSize, mirror: useCases.mirror, log, signal: shutdown.signal })
+  void useCases.takeStock()
+  void measureCache({ blobs, cacheSize, log, signal: shutdown.signal })
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -180,18 +181,16 @@ function createUpstreams(
   return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
 }
 
-/** Adds up and counts what is stored, off every request's path; what comes later adds itself. */
+/** Adds up what is stored, off every request's path; what comes later adds itself. */
 async function measureCache(parts: {
   blobs: BlobStore
   cacheSize: CacheSize
-  mirror: Mirror
   log: Log
   signal: AbortSignal
 }): Promise<void> {
-  const { blobs, cacheSize, mirror, log, signal } = parts
+  const { blobs, cacheSize, log, signal } = parts
   try {
     await cacheSize.measure(blobs, signal)
-    await mirror.countPackages(signal)
   } catch (error) {
     log.warn({ err: error }, 'could not measure the cache')
   }

@@ -49,6 +49,12 @@ export class PackageHashes {
     this.#running.set(digest, work)
   }
 
+  /** Forgets what was computed; fine if nothing was. @throws MirrorError `STORAGE_FAILED` */
+  async forget(digest: Sha256): Promise<void> {
+    this.#known.delete(digest)
+    await this.#records.delete(['hashes', digest])
+  }
+
   /** Gives up what is running, and the hasher with it; it is computed at the next start. */
   async close(): Promise<void> {
     this.#closed = true
