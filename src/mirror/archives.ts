@@ -1,5 +1,6 @@
 import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
+import type { Sha256 } from '../protocol/package-hash.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
@@ -122,10 +123,8 @@ export class Archives {
     id: PackageId,
     { call, onProgress }: { call: Call; onProgress?: (arrived: Arrived) => void },
   ): Promise<Answer<ArchiveRecord>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const held = await this.#findHeld(id)
-    const stat = held && (await this.#parts.blobs.stat(held.digest))
-    if (held !== undefined && stat?.size === held.size) return { value: held, outcome: 'hit' }
+    const held = await this.find(view, id)
+    if (held !== undefined) return { value: held, outcome: 'hit' }
     const flight = this.#fetchOnce(id, call)
     const timer = setInterval(() => onProgress?.(flight.tail().arrived), PROGRESS_MS)
     try {
@@ -133,6 +132,25 @@ export class Archives {
     } finally {
       clearInterval(timer)
     }
+  }
+
+  /** The record of an archive that is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
+  async find(view: View, id: PackageId): Promise<ArchiveRecord | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    const held = await this.#findHeld(id)
+    const stat = held && (await this.#parts.blobs.stat(held.digest))
+    return stat !== undefined && stat.size === held?.size ? held : undefined
+  }
+
+  /**
+   * The digest that an archive must have, by its evidence alone: no archive is begun.
+   * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `NOT_CACHED` if sealed; as `Releases.getPlatform`
+   */
+  async expect(view: View, id: PackageId, call: Call): Promise<Sha256> {
+    assertOriginAllowed(view, id.address.hostname)
+    this.#assertOnline(id)
+    const { digest } = await this.#parts.releases.getPlatform(id.address, id.version, id.platform, call)
+    return digest
   }
 
   /** Waits until no download is running. */

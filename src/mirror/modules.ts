@@ -85,6 +85,12 @@ export class Modules {
     return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
   }
 
+  /** The record of a version if it is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
+  async find(view: View, id: ModuleId): Promise<ModuleRecord | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    return await this.#findHeld(id)
+  }
+
   /**
    * Opens the archive that clients were told of, by its digest; the caller disposes of it. One that was lost is fetched
    * anew, if it comes out the same.
