@@ -90,6 +90,10 @@ export interface ErrorFields {
   CONSTRAINT_INVALID: { input: string; reason: string }
   /** No job, set of pins, package or module of this name is held. */
   ITEM_NOT_FOUND: { item: string }
+  /** A job was cancelled, and with it the work that only it wanted. */
+  JOB_CANCELLED: { job: string }
+  /** So many jobs wait already that another one is not taken. */
+  TOO_MANY_JOBS: { max: number }
   /** A release was published anew with other bytes; replacing what is held needs a yes. */
   ACCEPT_REQUIRED: {
     address: string

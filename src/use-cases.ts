@@ -3,6 +3,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { Archives } from './mirror/archives.ts'
 import { Catalogue } from './mirror/catalogue.ts'
+import { ClientWork } from './mirror/client-work.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness, type Subject } from './mirror/freshness.ts'
 import { Mirror } from './mirror/mirror.ts'
@@ -75,7 +76,8 @@ export function createUseCases(parts: UseCaseParts): UseCases {
   const inventory = new Inventory({ journal: parts.inventoryJournal, log })
   const catalogue = new Catalogue(folder.records, inventory, log)
   const moduleCatalogue = new ModuleCatalogue(folder.records, inventory, log)
-  const common = { ...parts, claims: inventory.claims, observer, freshness: freshnessOf(parts.config) }
+  const clientWork = new ClientWork()
+  const common = { ...parts, claims: inventory.claims, observer, freshness: freshnessOf(parts.config), clientWork }
   const mirror = createMirror({ ...common, catalogue })
   const modules = createModules({ ...common, catalogue: moduleCatalogue })
   return {
@@ -105,18 +107,24 @@ interface SharedParts extends UseCaseParts {
   readonly claims: BlobClaims
   readonly observer: MirrorObserver
   readonly freshness: Freshness
+  readonly clientWork: ClientWork
 }
 
 function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
-  const { config, folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, now, log } = parts
+  const { config, folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, clientWork, now, log } =
+    parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
   const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
   const onChange = ({ name }: Subject): void => catalogue.editions.end(name)
-  const lists = new DocumentCache({ ...stored, onChange, freshness, now, log, shutdown })
+  const lists = new DocumentCache({ ...stored, onChange, freshness, clientWork, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, claims, blobs, upstreamFor, shutdown, observer, now, log }
+  const common = { catalogue, claims, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
+  const replacement = new ReleaseReplacement({
+    ...{ catalogue, records: folder.records, recorder: new ReleaseRecorder({ catalogue, claims, blobs, log }), log },
+    removeArchive: async () => undefined,
+  })
   const releases = new Releases({ ...common, versions, rulesFor, freshness, replacement })
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
@@ -125,12 +133,12 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
 }
 
 function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Modules {
-  const { folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, now, log } = parts
+  const { folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
-  const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
+  const documents = new DocumentCache({ ...stored, freshness, clientWork, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
-  return new Modules({ ...common, fetches, ...freshness })
+  return new Modules({ ...common, fetches, clientWork, ...freshness })
 }

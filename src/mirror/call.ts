@@ -7,6 +7,8 @@ export interface Call {
   readonly deadline: Deadline
   /** Mirrors that the request has already passed (see `protocol/hops.ts`). */
   readonly hops: readonly string[]
+  /** Set by a caller that may lose interest, as a job that is cancelled: what nobody else wants is given up when it fires. */
+  readonly leaving?: AbortSignal
 }
 
 /**

@@ -4,8 +4,9 @@ import type { Log } from '../log.ts'
 import type { Hostname } from '../protocol/hostname.ts'
 import type { MetadataCache } from '../store/metadata-cache.ts'
 import type { Answer, Call } from './call.ts'
+import type { ClientWork } from './client-work.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
-import { SingleFlight } from './single-flight.ts'
+import { type Flight, SingleFlight } from './single-flight.ts'
 
 /** For how long what is held may be used, and how long the origin may take. Times in milliseconds. */
 export interface Freshness {
@@ -60,6 +61,8 @@ export interface DocumentCacheParts<T> {
   readonly log: Log
   /** Ends all refreshes when the process stops. */
   readonly shutdown: AbortSignal
+  /** Is told of the refreshes that clients cause. */
+  readonly clientWork?: ClientWork
 }
 
 /**
@@ -68,13 +71,14 @@ export interface DocumentCacheParts<T> {
  */
 export class DocumentCache<T> {
   readonly #parts: DocumentCacheParts<T>
-  readonly #refreshes = new SingleFlight<Entry<T>>()
+  readonly #refreshes: SingleFlight<Entry<T>>
   /** A list may hold thousands of entries: each stored object is parsed once. */
   readonly #parsed = new WeakMap<object, T>()
   readonly #failures = new LRUCache<string, { at: number; error: MirrorError }>({ max: 5_000 })
 
   constructor(parts: DocumentCacheParts<T>) {
     this.#parts = parts
+    this.#refreshes = new SingleFlight({ clientWork: parts.clientWork })
   }
 
   /**
@@ -100,7 +104,7 @@ export class DocumentCache<T> {
       return { value: old, outcome: 'stale', reason: failure.error }
     }
 
-    const refresh = this.#refreshes.run(key, () => this.#refresh(key, subject, fetch))
+    const refresh = this.#begin(key, subject, { fetch, call })
     if (old !== undefined && !(await settledWithin(refresh.done, freshness.graceMs))) {
       return { value: old, outcome: 'stale', reason: slowOrigin(what) }
     }
@@ -120,7 +124,7 @@ export class DocumentCache<T> {
    */
   async renew(subject: Subject, fetch: Fetch<T>, call: Call): Promise<T> {
     const key = `${this.#parts.prefix} ${subject.name}`
-    const { done } = this.#refreshes.run(key, () => this.#refresh(key, subject, fetch))
+    const { done } = this.#begin(key, subject, { fetch, call })
     const { found } = await waitFor(done, call.deadline.signal, { name: key, hostname: subject.hostname })
     if ('absent' in found) throw found.absent
     return found.value
@@ -138,9 +142,17 @@ export class DocumentCache<T> {
     return this.#refreshes.idle()
   }
 
-  async #refresh(key: string, subject: Subject, fetch: Fetch<T>): Promise<Entry<T>> {
+  #begin(key: string, subject: Subject, { fetch, call }: { fetch: Fetch<T>; call: Call }): Flight<Entry<T>> {
+    return this.#refreshes.run(key, (_, abandoned) => this.#refresh(key, subject, { fetch, abandoned }), call.leaving)
+  }
+
+  async #refresh(
+    key: string,
+    subject: Subject,
+    { fetch, abandoned }: { fetch: Fetch<T>; abandoned: AbortSignal },
+  ): Promise<Entry<T>> {
     const { freshness, shutdown, log, now } = this.#parts
-    const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown])
+    const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown, abandoned])
     try {
       const entry: Entry<T> = { at: now(), found: { value: await fetch(signal) } }
       await this.#remember(key, entry)
@@ -154,6 +166,8 @@ export class DocumentCache<T> {
         this.#parts.onChange?.(subject)
         return entry
       }
+      // That says nothing about the origin.
+      if (abandoned.aborted) throw error
       if (isMirrorError(error)) this.#failures.set(key, { at: now(), error })
       log.warn({ document: key, err: error }, 'could not refresh a document of an origin')
       throw error

@@ -35,6 +35,14 @@ export interface ModuleId {
   readonly version: Version
 }
 
+/** What a fetch is begun with. */
+export interface FetchRequest {
+  /** Mirrors that the request has already passed. */
+  readonly hops: readonly string[]
+  /** Fires when nobody wants it any more. */
+  readonly abandoned: AbortSignal
+}
+
 /** What `ModuleFetches` is made of. */
 export interface ModuleFetchesParts {
   readonly catalogue: ModuleCatalogue
@@ -71,14 +79,16 @@ export class ModuleFetches {
    * Fetches a version that is not held, or whose archive was lost: then it must come out as it was.
    * @throws MirrorError as `Modules.locate`
    */
-  async first(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
+  async first(id: ModuleId, request: FetchRequest): Promise<ModuleRecord> {
     const { catalogue, lists } = this.#parts
-    const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
-    const location = await this.#locate(id, spelling, hops)
+    const { hops, abandoned: leaving } = request
+    const call = { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
+    const { spelling } = await lists.find(id.address, id.version, call)
+    const location = await this.#locate(id, spelling, request)
     const earlier = await catalogue.find(id.address, id.version)
     const judge = (offered: Offered): void => earlier && assertUnchanged(id, earlier.state, offered)
     using claims = new DisposableStack()
-    const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, judge, claims }))
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge, claims }))
     return await this.#keep(id, { spelling, state, before: earlier, earlier: statesOf(earlier) })
   }
 
@@ -87,20 +97,20 @@ export class ModuleFetches {
    * must not: that is reported, and what is held stays.
    * @throws MirrorError `UPSTREAM_*`, `MODULE_*`, `STORAGE_*`
    */
-  async follow(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
+  async follow(id: ModuleId, held: ModuleRecord, request: FetchRequest): Promise<ModuleRecord> {
     const { revision, source: heldSource } = held.state
     if (revision.kind === 'archive') return held
-    const location = await this.#locate(id, held.spelling, hops)
+    const location = await this.#locate(id, held.spelling, request)
     const { source } = location
-    const current = await this.#within(DOCUMENTS_MS, id, (signal) =>
-      this.#upstream(id).currentCommit(location, { signal, hops }),
+    const current = await this.#within(DOCUMENTS_MS, { id, request }, (upstreamRequest) =>
+      this.#upstream(id).currentCommit(location, upstreamRequest),
     )
     const now = current ?? (source.kind === 'git' ? source.ref : undefined)
     // A commit may be named by the first digits of its id.
     if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
       using claims = new DisposableStack()
-      const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, judge: acceptAll, claims }))
+      const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge: acceptAll, claims }))
       return await this.#keep(id, { spelling: held.spelling, state, before: held, earlier: statesOf(held) })
     }
     this.#parts.observer.releaseChanged()
@@ -123,25 +133,27 @@ export class ModuleFetches {
   async renew(
     id: ModuleId,
     held: ModuleRecord,
-    { hops, replace }: { hops: readonly string[]; replace: boolean },
+    { replace, ...request }: FetchRequest & { replace: boolean },
   ): Promise<ModuleRecord> {
     const { lists } = this.#parts
-    const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
-    const location = await this.#locate(id, spelling, hops)
+    const { hops, abandoned: leaving } = request
+    const call = { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
+    const { spelling } = await lists.find(id.address, id.version, call)
+    const location = await this.#locate(id, spelling, request)
     const judge = (offered: Offered): void => {
       if (!replace && isChanged(held.state, offered)) throw acceptRequired(id, held.state, offered)
     }
     using claims = new DisposableStack()
-    const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, judge, claims }))
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge, claims }))
     const sameFiles = state.tarDigest === held.state.tarDigest
     if (sameFiles && (!replace || isDeepStrictEqual(state.revision, held.state.revision))) return held
     const moving = held.state.revision.kind === 'commit' && held.state.revision.moving
     return await this.#keep(id, { spelling, state, before: held, earlier: moving ? statesOf(held) : [] })
   }
 
-  async #locate(id: ModuleId, spelling: string, hops: readonly string[]): Promise<ModuleLocation> {
-    return await this.#within(DOCUMENTS_MS, id, (signal) =>
-      this.#upstream(id).locate(id.address, spelling, { signal, hops }),
+  async #locate(id: ModuleId, spelling: string, request: FetchRequest): Promise<ModuleLocation> {
+    return await this.#within(DOCUMENTS_MS, { id, request }, (upstreamRequest) =>
+      this.#upstream(id).locate(id.address, spelling, upstreamRequest),
     )
   }
 
@@ -155,13 +167,13 @@ export class ModuleFetches {
   async #fetch(
     id: ModuleId,
     location: ModuleLocation,
-    { hops, ...rest }: { hops: readonly string[] } & Keeping,
+    { request, ...rest }: { request: FetchRequest } & Keeping,
   ): Promise<ModuleState> {
     const { filesMs = FILES_MS, observer } = this.#parts
     observer.downloading(1)
     try {
-      return await this.#within(filesMs, id, (signal) =>
-        this.#archive(id, location, { request: { signal, hops }, ...rest }),
+      return await this.#within(filesMs, { id, request }, (upstreamRequest) =>
+        this.#archive(id, location, { request: upstreamRequest, ...rest }),
       )
     } finally {
       observer.downloading(-1)
@@ -238,10 +250,15 @@ export class ModuleFetches {
   }
 
   /** Work with a limit in time. @throws MirrorError `UPSTREAM_TIMEOUT` beyond it */
-  async #within<T>(ms: number, id: ModuleId, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #within<T>(
+    ms: number,
+    { id, request: { hops, abandoned } }: { id: ModuleId; request: FetchRequest },
+    work: (request: UpstreamRequest) => Promise<T>,
+  ): Promise<T> {
+    abandoned.throwIfAborted()
     const limit = AbortSignal.timeout(ms)
     try {
-      return await work(AbortSignal.any([this.#parts.shutdown, limit]))
+      return await work({ signal: AbortSignal.any([this.#parts.shutdown, limit, abandoned]), hops })
     } catch (error) {
       if (!limit.aborted || isMirrorError(error)) throw error
       const message = `${formatModuleName(id)}: its source did not answer completely within ${ms / 1_000} seconds`

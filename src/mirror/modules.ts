@@ -6,9 +6,11 @@ import type { Sha256 } from '../protocol/package-hash.ts'
 import type { Version } from '../protocol/version.ts'
 import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { Answer, Call } from './call.ts'
-import { settledWithin } from './deadline.ts'
+import type { ClientWork } from './client-work.ts'
+import { settledWithin, untilAborted } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
-import { type ModuleFetches, type ModuleId, statesOf } from './module-fetches.ts'
+import type { FetchRequest, ModuleFetches, ModuleId } from './module-fetches.ts'
+import { statesOf } from './module-fetches.ts'
 import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
@@ -33,6 +35,8 @@ export interface ModulesParts {
   readonly backOffMs: number
   /** With something held, a host has this long before the held is served stale. */
   readonly graceMs: number
+  /** Is told of the fetches and checks that clients cause. */
+  readonly clientWork?: ClientWork
   readonly now: () => number
   readonly log: Log
 }
@@ -40,14 +44,16 @@ export interface ModulesParts {
 /** Modules as archives: from what is held, else fetched once for all who ask. */
 export class Modules {
   readonly #parts: ModulesParts
-  readonly #fetches = new SingleFlight<ModuleRecord>()
-  readonly #checks = new SingleFlight<ModuleRecord>()
+  readonly #fetches: SingleFlight<ModuleRecord>
+  readonly #checks: SingleFlight<ModuleRecord>
   readonly #failures = new LRUCache<string, { at: number; error: unknown }>({ max: 1_000 })
   /** When the source of a held module was asked whether it moved, and for how long that counts. */
   readonly #checked = new LRUCache<string, { at: number; forMs: number }>({ max: 5_000 })
 
   constructor(parts: ModulesParts) {
     this.#parts = parts
+    this.#fetches = new SingleFlight(parts)
+    this.#checks = new SingleFlight(parts)
   }
 
   /** The versions that a client may choose. @throws MirrorError as `ModuleLists.list` */
@@ -68,13 +74,23 @@ export class Modules {
     if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
     const failure = this.#failures.get(name)
     if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
-    const { done, joined } = this.#fetches.run(name, () => this.#fetch(id, call.hops))
-    if (!(await settledWithin(done, call.deadline.remainingMs()))) {
+    const { done, joined } = this.#fetches.run(
+      name,
+      (_, abandoned) => this.#fetch(id, { hops: call.hops, abandoned }),
+      call.leaving,
+    )
+    if (!(await settledWithin(untilAborted(done, call.leaving), call.deadline.remainingMs()))) {
       // They were told to come back, and then get to know what became of it.
       done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
       throw pending(id)
     }
-    return { value: (await done).state, outcome: joined ? 'coalesced' : 'miss' }
+    return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  /** The record of a version if it is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
+  async find(view: View, id: ModuleId): Promise<ModuleRecord | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    return await this.#findHeld(id)
   }
 
   /**
@@ -121,8 +137,8 @@ export class Modules {
     const name = formatModuleName(id)
     const before = await this.#parts.catalogue.find(id.address, id.version)
     if (before === undefined) throw notHeld(name)
-    const { done } = this.#fetches.run(`${name} (${options.replace ? 'replace' : 'renew'})`, async () => {
-      const record = await this.#parts.fetches.renew(id, before, options)
+    const { done } = this.#fetches.run(`${name} (${options.replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
+      const record = await this.#parts.fetches.renew(id, before, { ...options, abandoned })
       this.#checked.set(name, { at: this.#parts.now(), forMs: this.#parts.freshForMs })
       this.#failures.delete(name)
       return record
@@ -142,14 +158,15 @@ export class Modules {
     return stat?.size === record?.state.size ? record : undefined
   }
 
-  async #fetch(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
+  async #fetch(id: ModuleId, request: FetchRequest): Promise<ModuleRecord> {
     const { fetches, now, log } = this.#parts
     const name = formatModuleName(id)
     try {
-      const record = await fetches.first(id, hops)
+      const record = await fetches.first(id, request)
       this.#checked.set(name, { at: now(), forMs: this.#parts.freshForMs })
       return record
     } catch (error) {
+      if (request.abandoned.aborted) throw error
       log.warn({ module: name, err: error }, 'could not fetch a module')
       throw error
     }
@@ -164,7 +181,11 @@ export class Modules {
     if (fresh || revision.kind === 'archive' || upstreamFor(id.address.hostname) === undefined) {
       return { value: held.state, outcome: 'hit' }
     }
-    const check = this.#checks.run(formatModuleName(id), () => this.#check(id, held, call.hops))
+    const check = this.#checks.run(
+      formatModuleName(id),
+      (_, abandoned) => this.#check(id, held, { hops: call.hops, abandoned }),
+      call.leaving,
+    )
     if (!revision.moving) return { value: held.state, outcome: 'hit' }
     if (!(await settledWithin(check.done, Math.min(graceMs, call.deadline.remainingMs())))) {
       return { value: held.state, outcome: 'stale' }
@@ -178,14 +199,15 @@ export class Modules {
     }
   }
 
-  async #check(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
+  async #check(id: ModuleId, held: ModuleRecord, request: FetchRequest): Promise<ModuleRecord> {
     const { fetches, freshForMs, backOffMs, now, log } = this.#parts
     const name = formatModuleName(id)
     try {
-      const record = await fetches.follow(id, held, hops)
+      const record = await fetches.follow(id, held, request)
       this.#checked.set(name, { at: now(), forMs: freshForMs })
       return record
     } catch (error) {
+      if (request.abandoned.aborted) throw error
       this.#checked.set(name, { at: now(), forMs: Math.min(backOffMs, freshForMs) })
       log.warn({ module: name, err: error }, 'could not ask whether the source of a module has moved')
       throw error

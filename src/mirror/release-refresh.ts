@@ -8,6 +8,7 @@ import type { BlobStore } from '../store/blob-store.ts'
 import { SerialByKey } from '../store/serial-by-key.ts'
 import type { AuthenticatedRelease, VerificationRules } from '../verify/authenticate-release.ts'
 import type { Catalogue, HeldVersion } from './catalogue.ts'
+import type { ClientWork } from './client-work.ts'
 import { createDeadline } from './deadline.ts'
 import type { Freshness } from './freshness.ts'
 import { type KnownRelease, knownRelease, problemsOf, releaseWithGaps, unchangedRelease } from './known-release.ts'
@@ -38,6 +39,8 @@ export interface ReleasesParts {
   readonly rulesFor: (hostname: Hostname) => Omit<VerificationRules, 'everSigned'>
   readonly freshness: Freshness
   readonly shutdown: AbortSignal
+  /** Is told of the checks that clients cause. */
+  readonly clientWork?: ClientWork
   readonly observer: MirrorObserver
   /** Takes archives of replaced generations out. */
   readonly replacement: ReleaseReplacement
@@ -50,6 +53,8 @@ export interface Question {
   readonly hops: readonly string[]
   /** For every document, not for a probe of a complete release. */
   readonly whole: boolean
+  /** Fires when nobody wants to know any more. */
+  readonly abandoned: AbortSignal
   /** An operator has accepted that files of a pinned version may change: the new generation replaces what is held. */
   readonly replace?: boolean
 }
@@ -85,16 +90,18 @@ export class ReleaseRefresh {
   async run(
     address: ProviderAddress,
     version: Version,
-    { held, hops, whole, replace = false }: Question & { held: HeldVersion },
+    { held, hops, whole, abandoned, replace = false }: Question & { held: HeldVersion },
   ): Promise<Refreshed> {
     const { catalogue, versions, freshness, shutdown, rulesFor, upstreamFor, now } = this.#parts
     const upstream = upstreamFor(address.hostname)
     if (upstream === undefined) throw new MirrorError('NOT_CACHED', 'this mirror is sealed', { item: 'release' })
     const deadline = createDeadline(freshness.refreshForMs)
-    const signal = AbortSignal.any([deadline.signal, shutdown])
-    const listed = await versions.find(address, version, { deadline, hops })
+    const signal = AbortSignal.any([deadline.signal, shutdown, abandoned])
+    const listed = await versions.find(address, version, { deadline, hops, leaving: abandoned })
     const rules = { ...rulesFor(address.hostname), everSigned: (await catalogue.trust(address)) !== undefined }
     const checked = await checkRelease({ upstream, address, listed, held, whole, rules, deadline, signal, hops, now })
+    // What it lacks then is not the origin's doing.
+    abandoned.throwIfAborted()
     if (checked === 'unchanged' && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
     if (checked === 'unchanged') throw new Error('a release that is not held cannot be unchanged')
     reportRelease(nameOf(address, version), checked, this.#parts)

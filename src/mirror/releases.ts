@@ -29,11 +29,12 @@ export interface PlatformEvidence {
 export class Releases {
   readonly #parts: ReleasesParts
   readonly #checks = new LRUCache<string, Check>({ max: 1_000 })
-  readonly #running = new SingleFlight<Check>()
+  readonly #running: SingleFlight<Check>
   readonly #refresh: ReleaseRefresh
 
   constructor(parts: ReleasesParts) {
     this.#parts = parts
+    this.#running = new SingleFlight({ clientWork: parts.clientWork })
     this.#refresh = new ReleaseRefresh(parts)
   }
 
@@ -59,7 +60,7 @@ export class Releases {
       return answer.outcome === 'hit' ? { ...answer, isCurrent } : answer
     }
 
-    const flight = this.#begin(address, version, { hops: call.hops, whole: false })
+    const flight = this.#begin(address, version, { call, whole: false })
     if (known === undefined || isEmpty(known)) {
       return answerOf(
         await waitFor(flight.done, call.deadline.signal, { name, hostname }),
@@ -136,9 +137,11 @@ export class Releases {
     { hops, replace }: { hops: readonly string[]; replace: boolean },
   ): Promise<Refreshed> {
     const name = nameOf(address, version)
-    const { done } = this.#running.run(`${name} (${replace ? 'replace' : 'renew'})`, async () => {
+    const { done } = this.#running.run(`${name} (${replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
       const held = await this.#parts.catalogue.version(address, version)
-      const refreshed = await this.#refresh.run(address, version, { held, hops, whole: true, replace })
+      const refreshed = await this.#refresh.run(address, version, {
+        ...{ held, hops, whole: true, replace, abandoned },
+      })
       this.#keep(address, version, refreshed)
       return refreshed
     })
@@ -168,7 +171,7 @@ export class Releases {
     call: Call,
     whole: boolean,
   ): Promise<Answer<KnownRelease>> {
-    const { done, joined } = this.#begin(address, version, { hops: call.hops, whole })
+    const { done, joined } = this.#begin(address, version, { call, whole })
     const check = await waitFor(done, call.deadline.signal, {
       name: nameOf(address, version),
       hostname: address.hostname,
@@ -215,9 +218,13 @@ export class Releases {
   }
 
   /** Who wants all documents anew is not served by a probe under way: that is a flight of its own. */
-  #begin(address: ProviderAddress, version: Version, question: Question): Flight<Check> {
+  #begin(address: ProviderAddress, version: Version, { call, whole }: { call: Call; whole: boolean }): Flight<Check> {
     const name = nameOf(address, version)
-    return this.#running.run(question.whole ? `${name} (whole)` : name, () => this.#check(address, version, question))
+    return this.#running.run(
+      whole ? `${name} (whole)` : name,
+      (_, abandoned) => this.#check(address, version, { hops: call.hops, whole, abandoned }),
+      call.leaving,
+    )
   }
 
   /** One check with the origin. With a release held it does not fail, but says why it could not be confirmed. */
@@ -230,7 +237,7 @@ export class Releases {
     try {
       check = await this.#refresh.run(address, version, { held, ...question })
     } catch (error) {
-      if (known === undefined || isEmpty(known) || !isMirrorError(error)) throw error
+      if (known === undefined || isEmpty(known) || !isMirrorError(error) || question.abandoned.aborted) throw error
       // Withdrawn before anybody installed it: its evidence alone keeps nothing alive.
       if (isNotFound(error) && held.pin === undefined) throw error
       check = { known, at: this.#parts.now(), failure: error }

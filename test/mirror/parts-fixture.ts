@@ -17,6 +17,7 @@ import { Inventory } from '../../src/mirror/stock/inventory.ts'
 import { parseStoredVersions } from '../../src/mirror/stored-versions.ts'
 import { Versions } from '../../src/mirror/versions.ts'
 import type { View } from '../../src/mirror/view.ts'
+import { parsePlatform } from '../../src/protocol/platform.ts'
 import { parseProviderAddressText } from '../../src/protocol/provider-address.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
 import type { BlobStore } from '../../src/store/blob-store.ts'
@@ -144,10 +145,10 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const common = { catalogue, claims: inventory.claims, blobs, upstreamFor, shutdown, observer, now, log }
   const rulesFor = () => ({ signatures, expiredKeys: 'accept' as const })
   const replacement = new ReleaseReplacement({
-    ...{ catalogue, records, recorder: new ReleaseRecorder({ catalogue, blobs, log }), log },
-    removeArchive: async ({ hostname, namespace, type }, { version, platform, digest }) => {
-      await records.delete(['providers', hostname, namespace, type, 'versions', version, 'archives', platform])
-      await blobs.delete(digest)
+    ...{ catalogue, records, recorder: new ReleaseRecorder({ ...common, log }), log },
+    removeArchive: async (address, archive) => {
+      await catalogue.deleteArchive(address, archive.version, parsePlatform(archive.platform))
+      await blobs.delete(archive.digest)
     },
   })
   const releases = new Releases({ ...common, versions, rulesFor, freshness: times, replacement })

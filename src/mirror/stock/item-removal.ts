@@ -13,7 +13,7 @@ export interface ItemRemovalParts {
   readonly inventory: Inventory
   readonly blobs: BlobStore
   /** Forgets what is known of a content; called after its blob was removed. */
-  readonly forget: (digest: Sha256) => Promise<void>
+  readonly forget?: (digest: Sha256) => Promise<void>
 }
 
 /** Removes what is held: the record first, so that a crash leaves at worst a blob that nobody names. */
@@ -47,7 +47,7 @@ export class ItemRemoval {
       if (!inventory.isComplete || inventory.needs(digest)) return 0
       const stat = await blobs.stat(digest)
       await blobs.delete(digest)
-      await forget(digest)
+      await forget?.(digest)
       return stat?.size ?? 0
     })
     return removed ?? 0
