@@ -11,8 +11,8 @@ import { createRequestListener } from './http/request-listener.ts'
 import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
-import { CacheSize } from './mirror/cache-size.ts'
 import type { Mirror } from './mirror/mirror.ts'
+import { Space } from './mirror/space/space.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
@@ -20,6 +20,7 @@ import { createOriginAllowList } from './policy/origin-allow-list.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
+import { LeasedBlobStore } from './store/leased-blob-store.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
@@ -61,16 +62,16 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
-  const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
-  const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
+  const space = createSpace(parts, { folder, metrics, shutdown: shutdown.signal })
+  const checked = new CheckedBlobStore(space.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
     now: parts.now ?? Date.now,
-    onSizeChange: (bytes) => cacheSize.add(bytes),
     onDamaged: (digest) => {
       metrics.damagedBlobs.inc()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
+  const blobs = new LeasedBlobStore(checked, space.leases)
   const instanceId = randomUUID()
   const upstreams =
     config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
@@ -108,7 +109,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     defaultOrigin: config.defaultOrigin,
-    ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
+    ...(await createPageParts(parts, { mirror: useCases.mirror, stored: space.blobs.stored, identity })),
   })
   const listener = await openListener({
     ...config.listen,
@@ -123,7 +124,8 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
-  void measureCache({ blobs, cacheSize, mirror: useCases.mirror, log, signal: shutdown.signal })
+  void measureCache({ space, mirror: useCases.mirror, log, signal: shutdown.signal })
+  void space.watch()
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -162,6 +164,29 @@ interface Foundations {
   readonly metrics: Metrics
 }
 
+/** Sealed, nothing comes in and nothing is evicted. */
+function createSpace(
+  { config, wrapBlobs, log }: ServerParts,
+  { folder, metrics, shutdown }: Foundations & { shutdown: AbortSignal },
+): Space {
+  const { maxSize, minFree } = config.archives
+  const isSealed = config.mode === 'sealed'
+  const space = new Space({
+    blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
+    limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
+    diskFree: () => folder.free(),
+    shutdown,
+    log,
+    onChange: () => {
+      const { size, diskBytes } = space.blobs.stored.sum
+      metrics.cacheBytes.set(size)
+      metrics.diskBytes.set(diskBytes)
+    },
+  })
+  metrics.reserved = () => space.ledger.reserved
+  return space
+}
+
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
   { folder, metrics, instanceId }: Foundations & { instanceId: string },
@@ -181,16 +206,10 @@ function createUpstreams(
 }
 
 /** Adds up and counts what is stored, off every request's path; what comes later adds itself. */
-async function measureCache(parts: {
-  blobs: BlobStore
-  cacheSize: CacheSize
-  mirror: Mirror
-  log: Log
-  signal: AbortSignal
-}): Promise<void> {
-  const { blobs, cacheSize, mirror, log, signal } = parts
+async function measureCache(parts: { space: Space; mirror: Mirror; log: Log; signal: AbortSignal }): Promise<void> {
+  const { space, mirror, log, signal } = parts
   try {
-    await cacheSize.measure(blobs, signal)
+    await space.measure()
     await mirror.countPackages(signal)
   } catch (error) {
     log.warn({ err: error }, 'could not measure the cache')
