@@ -12,6 +12,7 @@ import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
 import type { Mirror } from './mirror/mirror.ts'
+import { CountedWorkspaces } from './mirror/space/counted-workspaces.ts'
 import { Space } from './mirror/space/space.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
@@ -74,7 +75,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const blobs = new LeasedBlobStore(checked, space.leases)
   const instanceId = randomUUID()
   const upstreams =
-    config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
+    config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, space, instanceId }))
   const useCases = createUseCases({
     config,
     now: parts.now ?? Date.now,
@@ -189,7 +190,7 @@ function createSpace(
 
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, instanceId }: Foundations & { instanceId: string },
+  { folder, metrics, space, instanceId }: Foundations & { space: Space; instanceId: string },
 ): Promise<OriginUpstreams> {
   const observer: UpstreamObserver = {
     answered(name, status, durationMs) {
@@ -201,7 +202,8 @@ function createUpstreams(
     retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
   }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
-  const { metadata: memory, workspaces } = folder
+  const { metadata: memory } = folder
+  const workspaces = new CountedWorkspaces(folder.workspaces, space.ledger)
   return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
 }
 

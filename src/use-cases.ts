@@ -57,6 +57,10 @@ export function createUseCases(parts: UseCaseParts): UseCases {
     judged: (verdict) => metrics.verdicts.inc({ verdict }),
     releaseChanged: () => metrics.releaseChanges.inc(),
     downloading: (change) => metrics.downloads.inc(change),
+    evicted: (reason, bytes) => {
+      metrics.evictedItems.inc({ reason })
+      metrics.evictedBytes.inc({ reason }, bytes)
+    },
   }
   const freshness = freshnessOf(parts.config)
   const mirror = createMirror(parts, observer, freshness)
