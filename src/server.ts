@@ -11,7 +11,7 @@ import { createRequestListener } from './http/request-listener.ts'
 import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
-import type { Mirror } from './mirror/mirror.ts'
+import { PinnedSets } from './mirror/pins/pinned-sets.ts'
 import { CountedWorkspaces } from './mirror/space/counted-workspaces.ts'
 import { Space } from './mirror/space/space.ts'
 import type { View } from './mirror/view.ts'
@@ -21,6 +21,7 @@ import { createOriginAllowList } from './policy/origin-allow-list.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
+import { openStateFolder } from './store/disk/state-folder.ts'
 import { LeasedBlobStore } from './store/leased-blob-store.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
@@ -63,10 +64,13 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
+  const state = opened.use(await openStateFolder({ stateDir: config.stateDir, log }))
+  const now = parts.now ?? Date.now
+  const pins = await PinnedSets.open({ records: state.records, now, log })
   const space = createSpace(parts, { folder, metrics, shutdown: shutdown.signal })
   const checked = new CheckedBlobStore(space.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
-    now: parts.now ?? Date.now,
+    now,
     onDamaged: (digest) => {
       metrics.damagedBlobs.inc()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
@@ -75,13 +79,18 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const blobs = new LeasedBlobStore(checked, space.leases)
   const instanceId = randomUUID()
   const upstreams =
-    config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, space, instanceId }))
+    config.mode === 'sealed'
+      ? undefined
+      : opened.use(await createUpstreams(parts, { folder, metrics, space, instanceId }))
   const useCases = createUseCases({
     config,
-    now: parts.now ?? Date.now,
+    now,
     log,
     folder,
+    inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
+    space,
+    pins,
     metrics,
     upstreams,
     shutdown: shutdown.signal,
@@ -110,7 +119,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     defaultOrigin: config.defaultOrigin,
-    ...(await createPageParts(parts, { mirror: useCases.mirror, stored: space.blobs.stored, identity })),
+    ...(await createPageParts(parts, { inventory: useCases.inventory, stored: space.blobs.stored, identity })),
   })
   const listener = await openListener({
     ...config.listen,
@@ -125,7 +134,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
-  void measureCache({ space, mirror: useCases.mirror, log, signal: shutdown.signal })
+  void useCases.takeStock()
   void space.watch()
   const resources = opened.move()
   let closing: Promise<void> | undefined
@@ -205,17 +214,6 @@ function createUpstreams(
   const { metadata: memory } = folder
   const workspaces = new CountedWorkspaces(folder.workspaces, space.ledger)
   return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
-}
-
-/** Adds up and counts what is stored, off every request's path; what comes later adds itself. */
-async function measureCache(parts: { space: Space; mirror: Mirror; log: Log; signal: AbortSignal }): Promise<void> {
-  const { space, mirror, log, signal } = parts
-  try {
-    await space.measure()
-    await mirror.countPackages(signal)
-  } catch (error) {
-    log.warn({ err: error }, 'could not measure the cache')
-  }
 }
 
 async function closeAll(parts: {

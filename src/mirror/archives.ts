@@ -16,6 +16,8 @@ import type { PackageHashes } from './package-hashes.ts'
 import type { ArchiveRecord, ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
 import { type Flight, SingleFlight } from './single-flight.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
+import { formatPackageName } from './stock/item-name.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -41,6 +43,7 @@ export interface ArchiveFacts {
 /** What `Archives` is made of. */
 export interface ArchivesParts {
   readonly catalogue: Catalogue
+  readonly claims: BlobClaims
   readonly blobs: BlobStore
   readonly releases: Releases
   readonly hashes: PackageHashes
@@ -125,14 +128,14 @@ export class Archives {
   #assertOnline(id: PackageId): ProviderUpstream {
     const upstream = this.#parts.upstreamFor(id.address.hostname)
     if (upstream !== undefined) return upstream
-    const item = nameOf(id)
+    const item = formatPackageName(id)
     throw new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
       item,
     })
   }
 
   #fetchOnce(id: PackageId, call: Call): Flight<ArchiveRecord, ArchiveTail> {
-    return this.#flights.run(nameOf(id), async (tail) => {
+    return this.#flights.run(formatPackageName(id), async (tail) => {
       try {
         const record = await this.#fetch(id, call.hops, tail)
         tail.release(record.digest)
@@ -148,26 +151,30 @@ export class Archives {
     const { digest } = await flight.done
     const blob = await this.#parts.blobs.open(digest)
     if (blob !== undefined) return { value: blob, outcome: outcomeOf(flight) }
-    throw vanished(nameOf(id))
+    throw vanished(formatPackageName(id))
   }
 
   /** The pull-through of one archive: evidence, bytes, digest, blob, safety, record. */
   async #fetch(id: PackageId, hops: readonly string[], tail: ArchiveTail): Promise<ArchiveRecord> {
     const upstream = this.#assertOnline(id)
-    const { releases, hashes, log } = this.#parts
+    const { releases, hashes, claims, log } = this.#parts
     let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
     for (let attempt = 1; ; attempt++) {
       try {
-        const size = await obtainArchive({ name: nameOf(id), evidence, upstream, hops, tail }, this.#parts)
+        using _claim = await claims.claim([evidence.digest])
+        const size = await obtainArchive({ name: formatPackageName(id), evidence, upstream, hops, tail }, this.#parts)
         const record = await this.#record(id, evidence, size)
         if (record !== undefined) {
-          hashes.ensure(evidence.digest, evidence.statedHashes, nameOf(id))
+          hashes.ensure(evidence.digest, evidence.statedHashes, formatPackageName(id))
           return record
         }
       } catch (error) {
         tail.abandon(error)
         if (attempt === MAX_ATTEMPTS || !mayBeOutdated(error)) throw error
-        log.warn({ archive: nameOf(id), err: error }, 'an archive is not what its document says; asking for both again')
+        log.warn(
+          { archive: formatPackageName(id), err: error },
+          'an archive is not what its document says; asking for both again',
+        )
       }
       if (attempt === MAX_ATTEMPTS) throw releaseKeepsChanging(id)
       await releases.refresh(id.address, id.version, documentsCall(hops))
@@ -219,17 +226,17 @@ function mayBeOutdated(error: unknown): boolean {
 
 function releaseKeepsChanging(id: PackageId): MirrorError {
   const { address, version } = id
-  return new MirrorError('UPSTREAM_INVALID', `${nameOf(id)}: the origin keeps changing this release; try again later`, {
-    host: address.hostname,
-    upstreamUrl: '',
-    reason: `release ${version} changed during the download`,
-  })
+  return new MirrorError(
+    'UPSTREAM_INVALID',
+    `${formatPackageName(id)}: the origin keeps changing this release; try again later`,
+    {
+      host: address.hostname,
+      upstreamUrl: '',
+      reason: `release ${version} changed during the download`,
+    },
+  )
 }
 
 function documentsCall(hops: readonly string[]): Call {
   return { deadline: createDeadline(DOCUMENTS_MS), hops }
-}
-
-function nameOf({ address, version, platform }: PackageId): string {
-  return `${formatProviderAddress(address)} ${version} ${formatPlatform(platform)}`
 }

@@ -125,16 +125,6 @@ export class Mirror {
     return this.#parts.archives.describe(view, id, call)
   }
 
-  /** How many packages are held, of all origins; undefined until `countPackages` is done. */
-  get packageCount(): number | undefined {
-    return this.#parts.catalogue.packageCount.value
-  }
-
-  /** Counts the packages, which takes a while: for the background. @throws MirrorError `STORAGE_FAILED` */
-  countPackages(signal: AbortSignal): Promise<void> {
-    return this.#parts.catalogue.packageCount.measure(signal)
-  }
-
   /** Waits until nothing is on its way from any origin, and gives up computing hashes. */
   async close(): Promise<void> {
     await this.#parts.archives.idle()

@@ -16,6 +16,8 @@ import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import type { MirrorObserver } from './observer.ts'
 import { notCached } from './origin-lists.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
+import { formatModuleName } from './stock/item-name.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 
 /** How long the registry's documents for a module may take. */
@@ -34,6 +36,7 @@ export interface ModuleId {
 /** What `ModuleFetches` is made of. */
 export interface ModuleFetchesParts {
   readonly catalogue: ModuleCatalogue
+  readonly claims: BlobClaims
   readonly lists: ModuleLists
   readonly blobs: BlobStore
   readonly upstreamFor: ModuleUpstreamFor
@@ -43,6 +46,13 @@ export interface ModuleFetchesParts {
   readonly log: Log
   /** The most that all files of a module may take; a repository with a long history takes minutes. Default 15 minutes. */
   readonly filesMs?: number
+}
+
+interface Keeping {
+  /** What the files must still be. */
+  readonly earlier: ModuleState | undefined
+  /** Takes the claim to the archive's blob, until the record is written. */
+  readonly claims: DisposableStack
 }
 
 /** The pull-through of modules: location, files, one archive, record. The blob comes first, the record last. */
@@ -63,7 +73,8 @@ export class ModuleFetches {
     const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
     const location = await this.#locate(id, spelling, hops)
     const earlier = await catalogue.find(id.address, id.version)
-    const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: earlier?.state }))
+    using claims = new DisposableStack()
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: earlier?.state, claims }))
     return await this.#keep(id, { spelling, state, earlier })
   }
 
@@ -84,12 +95,13 @@ export class ModuleFetches {
     // A commit may be named by the first digits of its id.
     if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
-      const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: undefined }))
+      using claims = new DisposableStack()
+      const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: undefined, claims }))
       return await this.#keep(id, { spelling: held.spelling, state, earlier: held })
     }
     this.#parts.observer.releaseChanged()
     const facts = {
-      module: describeModule(id),
+      module: formatModuleName(id),
       held: revision.commit,
       offered: now,
       heldSource,
@@ -115,13 +127,13 @@ export class ModuleFetches {
   async #fetch(
     id: ModuleId,
     location: ModuleLocation,
-    { hops, earlier }: { hops: readonly string[]; earlier: ModuleState | undefined },
+    { hops, ...rest }: { hops: readonly string[] } & Keeping,
   ): Promise<ModuleState> {
     const { filesMs = FILES_MS, observer } = this.#parts
     observer.downloading(1)
     try {
       return await this.#within(filesMs, id, (signal) =>
-        this.#archive(id, location, { request: { signal, hops }, earlier }),
+        this.#archive(id, location, { request: { signal, hops }, ...rest }),
       )
     } finally {
       observer.downloading(-1)
@@ -131,20 +143,21 @@ export class ModuleFetches {
   async #archive(
     id: ModuleId,
     location: ModuleLocation,
-    { request, earlier }: { request: UpstreamRequest; earlier: ModuleState | undefined },
+    { request, earlier, claims }: { request: UpstreamRequest } & Keeping,
   ): Promise<ModuleState> {
     const { blobs, now, log } = this.#parts
     // First, so that a full disk leaves no work of others hanging.
     await using incoming = await blobs.create()
     await using tree = await this.#upstream(id).open(location, request)
     if (tree.notes.length > 0)
-      log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
+      log.warn({ module: formatModuleName(id), notes: tree.notes }, 'left something out of a module')
     const subfolder = servedSubfolder(location)
     assertFolder(id, tree, subfolder)
     // Loaded at the first use.
     const { packModule } = await import('./module-archive.ts')
     const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
     if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
+    claims.use(await this.#parts.claims.claim([incoming.digest()]))
     const { digest, size } = await incoming.commit()
     const state: ModuleState = {
       digest: asSha256(digest),
@@ -158,7 +171,7 @@ export class ModuleFetches {
       cachedAt: new Date(now()).toISOString(),
     }
     const { source, files, revision } = state
-    log.info({ module: describeModule(id), source, revision, digest, size, files }, 'fetched a module')
+    log.info({ module: formatModuleName(id), source, revision, digest, size, files }, 'fetched a module')
     return state
   }
 
@@ -181,7 +194,7 @@ export class ModuleFetches {
 
   #upstream(id: ModuleId): ModuleUpstream {
     const upstream = this.#parts.upstreamFor(id.address.hostname)
-    if (upstream === undefined) throw notCached(describeModule(id))
+    if (upstream === undefined) throw notCached(formatModuleName(id))
     return upstream
   }
 
@@ -192,15 +205,10 @@ export class ModuleFetches {
       return await work(AbortSignal.any([this.#parts.shutdown, limit]))
     } catch (error) {
       if (!limit.aborted || isMirrorError(error)) throw error
-      const message = `${describeModule(id)}: its source did not answer completely within ${ms / 1_000} seconds`
+      const message = `${formatModuleName(id)}: its source did not answer completely within ${ms / 1_000} seconds`
       throw new MirrorError('UPSTREAM_TIMEOUT', message, { host: id.address.hostname }, error)
     }
   }
-}
-
-/** `registry.terraform.io/hashicorp/consul/aws 0.11.0`, for people and as a key. */
-export function describeModule({ address, version }: ModuleId): string {
-  return `${formatModuleAddress(address)} ${version}`
 }
 
 /** First copy wins, also after its bytes were lost; only a branch may bring others. */
@@ -240,7 +248,7 @@ function assertFolder(id: ModuleId, { files }: ModuleTree, subfolder: string): v
   const paths = [...files.keys()]
   if (subfolder === '' || paths.some((path) => path.startsWith(`${subfolder}/`))) return
   const reason = `its location names the folder ${JSON.stringify(subfolder)}, which is not in it`
-  throw new MirrorError('MODULE_INVALID', `${describeModule(id)}: ${reason}`, { reason })
+  throw new MirrorError('MODULE_INVALID', `${formatModuleName(id)}: ${reason}`, { reason })
 }
 
 function asSha256(digest: string): Sha256 {

@@ -8,11 +8,12 @@ import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { Answer, Call } from './call.ts'
 import { settledWithin } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
-import { describeModule, type ModuleFetches, type ModuleId } from './module-fetches.ts'
+import type { ModuleFetches, ModuleId } from './module-fetches.ts'
 import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
 import { SingleFlight } from './single-flight.ts'
+import { formatModuleName } from './stock/item-name.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -61,7 +62,7 @@ export class Modules {
    */
   async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
     assertOriginAllowed(view, id.address.hostname)
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     const held = await this.#findHeld(id)
     if (held !== undefined) return await this.#current(id, held, call)
     if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
@@ -123,7 +124,7 @@ export class Modules {
 
   async #fetch(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
     const { fetches, now, log } = this.#parts
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     try {
       const record = await fetches.first(id, hops)
       this.#checked.set(name, { at: now(), forMs: this.#parts.freshForMs })
@@ -138,12 +139,12 @@ export class Modules {
   async #current(id: ModuleId, held: ModuleRecord, call: Call): Promise<Answer<ModuleState>> {
     const { graceMs, upstreamFor, now } = this.#parts
     const { revision } = held.state
-    const checked = this.#checked.get(describeModule(id))
+    const checked = this.#checked.get(formatModuleName(id))
     const fresh = checked !== undefined && isYoung(now() - checked.at, checked.forMs)
     if (fresh || revision.kind === 'archive' || upstreamFor(id.address.hostname) === undefined) {
       return { value: held.state, outcome: 'hit' }
     }
-    const check = this.#checks.run(describeModule(id), () => this.#check(id, held, call.hops))
+    const check = this.#checks.run(formatModuleName(id), () => this.#check(id, held, call.hops))
     if (!revision.moving) return { value: held.state, outcome: 'hit' }
     if (!(await settledWithin(check.done, Math.min(graceMs, call.deadline.remainingMs())))) {
       return { value: held.state, outcome: 'stale' }
@@ -159,7 +160,7 @@ export class Modules {
 
   async #check(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
     const { fetches, freshForMs, backOffMs, now, log } = this.#parts
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     try {
       const record = await fetches.follow(id, held, hops)
       this.#checked.set(name, { at: now(), forMs: freshForMs })

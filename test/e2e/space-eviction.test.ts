@@ -70,49 +70,49 @@ async function holdsPinned(mirror: SpawnedMirror): Promise<boolean> {
   return answers.every(({ headers }) => headers['terramirror-cache'] === 'hit')
 }
 
-test.each([
-  'verified',
-  'progressive',
-])('a working set three times maxSize under 20 clients, delivery %s: the limit holds, no request fails, pinned items stay, and the sum is right to the byte after kill -9 (B73)', async (delivery) => {
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'test-space-'))
-  const pins = join(folder.path, 'data', 'state', 'records', 'pins')
-  await mkdir(pins, { recursive: true })
-  const items = PINNED.map((provider) => `${origin.hosts[0]}/${provider} 1.0.0 ${PLATFORM}`)
-  await writeFile(
-    join(pins, 'ci.json'),
-    JSON.stringify({ format: 1, updatedAt: new Date().toISOString(), items }),
-  )
-  const config = { archives: { maxSize: `${MAX_SIZE}B`, delivery } }
-  await using mirror = await spawnMirror({ origin, folder: folder.path, config })
-  for (const provider of PINNED) await mirror.archive(provider, '1.0.0', PLATFORM)
-  origin.reset()
-  // Slow enough for more downloads at a time than may be kept.
-  origin.fault({ kind: 'archive' }, { trickle: 2_000_000 })
+test.each(['verified', 'progressive'])(
+  'a working set three times maxSize under 20 clients, delivery %s: the limit holds, no request fails, pinned items stay, and the sum is right to the byte after kill -9 (B73)',
+  async (delivery) => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'test-space-'))
+    const pins = join(folder.path, 'data', 'state', 'records', 'pins')
+    await mkdir(pins, { recursive: true })
+    const items = PINNED.map((provider) => `${origin.hosts[0]}/${provider} 1.0.0 ${PLATFORM}`)
+    await writeFile(join(pins, 'ci.json'), JSON.stringify({ format: 1, updatedAt: new Date().toISOString(), items }))
+    const config = { archives: { maxSize: `${MAX_SIZE}B`, delivery } }
+    await using mirror = await spawnMirror({ origin, folder: folder.path, config })
+    for (const provider of PINNED) await mirror.archive(provider, '1.0.0', PLATFORM)
+    origin.reset()
+    // Slow enough for more downloads at a time than may be kept.
+    origin.fault({ kind: 'archive' }, { trickle: 2_000_000 })
 
-  using watch = new DiskWatch(mirror.dataDir)
-  const outcomes = await runClients(mirror, 12)
-  expect(outcomes.failures).toEqual([])
-  expect(outcomes.right).toBe(12 * CLIENTS)
-  expect(outcomes.hits).toBeGreaterThan(0)
-  const largest = Math.ceil(Math.max(...[...archives.values()].map(({ body }) => body.size)) / 4_096) * 4_096
-  expect(watch.peak).toBeGreaterThan(0.8 * MAX_SIZE)
-  expect(watch.peak).toBeLessThanOrEqual(MAX_SIZE + largest)
-  expect(await holdsPinned(mirror)).toBe(true)
-  expect(origin.count(`archive ${PINNED[0]}`) + origin.count(`archive ${PINNED[1]}`)).toBe(0)
-  expect(await gauge(mirror, 'terramirror_evicted_bytes_total')).toBeGreaterThan(ARCHIVE_BYTES)
+    using watch = new DiskWatch(mirror.dataDir)
+    const outcomes = await runClients(mirror, 12)
+    expect(outcomes.failures).toEqual([])
+    expect(outcomes.right).toBe(12 * CLIENTS)
+    expect(outcomes.hits).toBeGreaterThan(0)
+    const largest = Math.ceil(Math.max(...[...archives.values()].map(({ body }) => body.size)) / 4_096) * 4_096
+    expect(watch.peak).toBeGreaterThan(0.8 * MAX_SIZE)
+    expect(watch.peak).toBeLessThanOrEqual(MAX_SIZE + largest)
+    expect(await holdsPinned(mirror)).toBe(true)
+    expect(origin.count(`archive ${PINNED[0]}`) + origin.count(`archive ${PINNED[1]}`)).toBe(0)
+    expect(await gauge(mirror, 'terramirror_evicted_bytes_total')).toBeGreaterThan(ARCHIVE_BYTES)
 
-  const interrupted = runClients(mirror, 50).catch(() => undefined)
-  await origin.until(() => origin.inFlight >= 5)
-  await mirror.kill()
-  await interrupted
-  await mirror.start()
-  await expect.poll(() => gauge(mirror, 'terramirror_disk_used_bytes')).toBe(blobBytes(mirror.dataDir))
-  expect(blobBytes(mirror.dataDir)).toBeGreaterThan(0)
+    const interrupted = runClients(mirror, 50).catch(() => undefined)
+    await origin.until(() => origin.inFlight >= 5)
+    await mirror.kill()
+    await interrupted
+    await mirror.start()
+    await expect.poll(() => gauge(mirror, 'terramirror_disk_used_bytes')).toBe(blobBytes(mirror.dataDir))
+    expect(blobBytes(mirror.dataDir)).toBeGreaterThan(0)
 
-  const after = await runClients(mirror, 5)
-  expect(after.failures).toEqual([])
-  expect(watch.peak).toBeLessThanOrEqual(MAX_SIZE + largest)
-  expect(await holdsPinned(mirror)).toBe(true)
-  await expect.poll(() => gauge(mirror, 'terramirror_disk_reserved_bytes')).toBe(0)
-  await expect.poll(async () => (await gauge(mirror, 'terramirror_disk_used_bytes')) - blobBytes(mirror.dataDir)).toBe(0)
-}, 240_000)
+    const after = await runClients(mirror, 5)
+    expect(after.failures).toEqual([])
+    expect(watch.peak).toBeLessThanOrEqual(MAX_SIZE + largest)
+    expect(await holdsPinned(mirror)).toBe(true)
+    await expect.poll(() => gauge(mirror, 'terramirror_disk_reserved_bytes')).toBe(0)
+    await expect
+      .poll(async () => (await gauge(mirror, 'terramirror_disk_used_bytes')) - blobBytes(mirror.dataDir))
+      .toBe(0)
+  },
+  240_000,
+)

@@ -11,6 +11,7 @@ import { Mirror } from '../../src/mirror/mirror.ts'
 import type { MirrorObserver } from '../../src/mirror/observer.ts'
 import { type Hasher, PackageHashes } from '../../src/mirror/package-hashes.ts'
 import { Releases } from '../../src/mirror/releases.ts'
+import { Inventory } from '../../src/mirror/stock/inventory.ts'
 import { parseStoredVersions } from '../../src/mirror/stored-versions.ts'
 import { Versions } from '../../src/mirror/versions.ts'
 import type { View } from '../../src/mirror/view.ts'
@@ -84,6 +85,7 @@ export interface TestParts {
   readonly clock: StillClock
   readonly records: RecordStore
   readonly blobs: BlobStore
+  readonly inventory: Inventory
   readonly catalogue: Catalogue
   readonly versions: Versions
   readonly releases: Releases
@@ -119,8 +121,10 @@ export function createParts(options: PartsOptions = {}): TestParts {
     judged: (verdict) => observed.push(`judged ${verdict}`),
     releaseChanged: () => observed.push('changed'),
     downloading: (change) => observed.push(`downloading ${change}`),
+    evicted: (what) => observed.push(`evicted ${what}`),
   }
-  const catalogue = new Catalogue(records, log)
+  const inventory = new Inventory({ log })
+  const catalogue = new Catalogue(records, inventory, log)
   const cache = options.cache ?? new MemoryMetadataCache()
   const lists = new DocumentCache({
     ...{
@@ -135,7 +139,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
     },
   })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
+  const common = { catalogue, claims: inventory.claims, blobs, upstreamFor, shutdown, observer, now, log }
   const rulesFor = () => ({ signatures, expiredKeys: 'accept' as const })
   const releases = new Releases({ ...common, versions, rulesFor, freshness: times })
   const hashes = new PackageHashes({ records, blobs, hasher: options.hasher ?? fakeHasher(), log })
@@ -149,7 +153,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
   return {
-    ...{ upstream, clock, records, blobs, catalogue, versions, releases, archives, hashes, mirror },
+    ...{ upstream, clock, records, blobs, inventory, catalogue, versions, releases, archives, hashes, mirror },
     ...{ shutdown: controller, log, lines, observed },
   }
 }

@@ -1,11 +1,21 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Workspace, Workspaces } from '../../upstream/module-source/workspace.ts'
 import type { SpaceLedger } from './space-ledger.ts'
 import type { SpaceReservation } from './space-reservation.ts'
 
 const STAT_BLOCK_BYTES = 512
 const MEASURE_EVERY_MS = 500
+
+/** A folder for work that needs files of its own; disposing removes it. `run` turns errors of the disk into ours. */
+export interface Workspace extends AsyncDisposable {
+  readonly path: string
+  run<T>(work: () => Promise<T>): Promise<T>
+}
+
+/** Makes such folders. */
+export interface Workspaces {
+  create(): Promise<Workspace>
+}
 
 /**
  * Folders to work in that count as reserved space, as large as they are. A git, or a thread that unpacks, cannot be

@@ -6,7 +6,6 @@ import type { PinnedSets } from '../pins/pinned-sets.ts'
 import { blobsOf, type HeldItem } from '../stock/held-item.ts'
 import type { Inventory } from '../stock/inventory.ts'
 import type { ItemRemoval } from '../stock/item-removal.ts'
-import type { Usage } from '../stock/usage.ts'
 import { type Candidate, type Survey, survey } from './eviction-order.ts'
 import type { OrphanSweep } from './orphan-sweep.ts'
 import type { Eviction } from './space-ledger.ts'
@@ -16,10 +15,15 @@ const SWEEP_EVERY_MS = 6 * 3_600_000
 /** A survey that found nothing is not made again before so many times its own duration have passed. */
 const REST_FACTOR = 10
 
+/** When items were used last. Milliseconds since 1970. */
+export interface UsageTimes {
+  of(name: string): { readonly lastUsedAt: number | undefined }
+}
+
 /** What an `Evictor` is made of. */
 export interface EvictorParts {
   readonly inventory: Pick<Inventory, 'all' | 'ownersOf' | 'isComplete' | 'whenReconciled' | 'claims'>
-  readonly usage: Pick<Usage, 'of'>
+  readonly usage: UsageTimes
   readonly pins: Pick<PinnedSets, 'isPinned'>
   readonly removal: Pick<ItemRemoval, 'remove'>
   readonly orphans: Pick<OrphanSweep, 'run'>

@@ -1,5 +1,5 @@
-import { assertSha256, type Sha256 } from '../../protocol/package-hash.ts'
 import type { Log } from '../../log.ts'
+import { assertSha256, type Sha256 } from '../../protocol/package-hash.ts'
 import type { BlobLeases } from '../../store/blob-leases.ts'
 import type { BlobStore } from '../../store/blob-store.ts'
 import type { MirrorObserver } from '../observer.ts'

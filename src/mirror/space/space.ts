@@ -38,22 +38,21 @@ export class Space {
     this.leases.onReleased = () => this.ledger.poke()
   }
 
-  /** Adds up what is stored. @throws MirrorError `STORAGE_FAILED` */
-  async measure(): Promise<void> {
-    await this.blobs.stored.measure(this.#parts.shutdown)
-    await this.ledger.look()
+  /** Adds up what is stored, then looks for what others do to the disk and the files, until the process stops. Never rejects. */
+  async watch(): Promise<void> {
+    const { shutdown } = this.#parts
+    const { stored } = this.blobs
+    do {
+      await this.#attempt(() => (stored.isMeasured ? stored.remeasure() : stored.measure(shutdown)))
+      await this.#attempt(() => this.ledger.look())
+    } while (await sleep(LOOK_MS, true, { signal: shutdown, ref: false }).catch(() => false))
   }
 
-  /** Looks for what others did to the disk and the files, until the process stops. */
-  async watch(): Promise<void> {
-    const { shutdown, log } = this.#parts
-    while (await sleep(LOOK_MS, true, { signal: shutdown, ref: false }).catch(() => false)) {
-      try {
-        await this.blobs.stored.remeasure()
-        await this.ledger.look()
-      } catch (error) {
-        log.warn({ err: error }, 'could not look at the disk')
-      }
+  async #attempt(look: () => Promise<void>): Promise<void> {
+    try {
+      await look()
+    } catch (error) {
+      this.#parts.log.warn({ err: error }, 'could not look at the disk; trying again shortly')
     }
   }
 }
