@@ -6,6 +6,8 @@ const MAX_HOSTS = 100
 export class Metrics {
   /** Called before the metrics are read: whoever counts in bulk counts then. */
   beforeRead: () => void = () => undefined
+  /** Bytes that are reserved for what is being fetched. */
+  reserved: () => number = () => 0
   readonly registry = new Registry()
   readonly requests = new Counter({
     name: 'terramirror_requests_total',
@@ -72,6 +74,29 @@ export class Metrics {
   readonly cacheBytes = new Gauge({
     name: 'terramirror_cache_bytes',
     help: 'Bytes of all stored archives and evidence.',
+    registers: [this.registry],
+  })
+  readonly diskBytes = new Gauge({
+    name: 'terramirror_disk_used_bytes',
+    help: 'Disk blocks of all stored archives and evidence, in bytes.',
+    registers: [this.registry],
+  })
+  readonly reservedBytes: Gauge = new Gauge({
+    name: 'terramirror_disk_reserved_bytes',
+    help: 'Disk space reserved for what is being fetched, in bytes.',
+    registers: [this.registry],
+    collect: () => this.reservedBytes.set(this.reserved()),
+  })
+  readonly evictedItems = new Counter({
+    name: 'terramirror_evicted_items_total',
+    help: 'Archives and orphaned files that were evicted to make space, by reason.',
+    labelNames: ['reason'] as const,
+    registers: [this.registry],
+  })
+  readonly evictedBytes = new Counter({
+    name: 'terramirror_evicted_bytes_total',
+    help: 'Disk space that evictions freed, in bytes, by reason.',
+    labelNames: ['reason'] as const,
     registers: [this.registry],
   })
   readonly downloads = new Gauge({

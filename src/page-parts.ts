@@ -1,7 +1,7 @@
 import type { Config } from './config/schema.ts'
 import { Manual } from './http/manual.ts'
 import type { PageParts } from './http/page-routes.ts'
-import type { CacheSize } from './mirror/cache-size.ts'
+import type { StoredBytes } from './mirror/space/stored-bytes.ts'
 import type { Inventory } from './mirror/stock/inventory.ts'
 import type { TlsIdentity } from './tls/tls-identity.ts'
 import { createPage } from './ui/page.ts'
@@ -13,9 +13,9 @@ const MANUAL = new URL('../docs/', import.meta.url)
 /** What people are shown: the folders `http` and `ui` meet here alone. */
 export async function createPageParts(
   { config, version }: { config: Config; version: string },
-  parts: { inventory: Inventory; cacheSize: CacheSize; identity: TlsIdentity | undefined },
+  parts: { inventory: Inventory; stored: StoredBytes; identity: TlsIdentity | undefined },
 ): Promise<PageParts> {
-  const { inventory, cacheSize, identity } = parts
+  const { inventory, stored, identity } = parts
   const { mode, publicUrl } = config
   const manual = await Manual.open(MANUAL)
   const authorityPem = (): string | undefined => identity?.authorityPem?.()
@@ -29,7 +29,7 @@ export async function createPageParts(
   )
   const usage = (): CacheUsage => ({
     packages: inventory.isComplete ? inventory.count('package') : undefined,
-    bytes: cacheSize.bytes,
+    bytes: stored.isMeasured ? stored.sum.size : undefined,
   })
   const renderPage = createPage({ version, mode, origins, usage, authorityPem, manual: manual.pages })
   return { renderPage, manual, authorityPem, publicUrl }

@@ -11,7 +11,9 @@ import { createRequestListener } from './http/request-listener.ts'
 import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { Metrics } from './metrics.ts'
-import { CacheSize } from './mirror/cache-size.ts'
+import { PinnedSets } from './mirror/pins/pinned-sets.ts'
+import { CountedWorkspaces } from './mirror/space/counted-workspaces.ts'
+import { Space } from './mirror/space/space.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
@@ -19,6 +21,8 @@ import { createOriginAllowList } from './policy/origin-allow-list.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
+import { openStateFolder } from './store/disk/state-folder.ts'
+import { LeasedBlobStore } from './store/leased-blob-store.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
@@ -60,26 +64,33 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
-  const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
-  const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
+  const state = opened.use(await openStateFolder({ stateDir: config.stateDir, log }))
+  const now = parts.now ?? Date.now
+  const pins = await PinnedSets.open({ records: state.records, now, log })
+  const space = createSpace(parts, { folder, metrics, shutdown: shutdown.signal })
+  const checked = new CheckedBlobStore(space.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
-    now: parts.now ?? Date.now,
-    onSizeChange: (bytes) => cacheSize.add(bytes),
+    now,
     onDamaged: (digest) => {
       metrics.damagedBlobs.inc()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
+  const blobs = new LeasedBlobStore(checked, space.leases)
   const instanceId = randomUUID()
   const upstreams =
-    config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
+    config.mode === 'sealed'
+      ? undefined
+      : opened.use(await createUpstreams(parts, { folder, metrics, space, instanceId }))
   const useCases = createUseCases({
     config,
-    now: parts.now ?? Date.now,
+    now,
     log,
     folder,
     inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
+    space,
+    pins,
     metrics,
     upstreams,
     shutdown: shutdown.signal,
@@ -108,7 +119,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     lifecycle: () => lifecycle,
     registry: metrics.registry,
     defaultOrigin: config.defaultOrigin,
-    ...(await createPageParts(parts, { inventory: useCases.inventory, cacheSize, identity })),
+    ...(await createPageParts(parts, { inventory: useCases.inventory, stored: space.blobs.stored, identity })),
   })
   const listener = await openListener({
     ...config.listen,
@@ -124,7 +135,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   })
   lifecycle = 'ready'
   void useCases.takeStock()
-  void measureCache({ blobs, cacheSize, log, signal: shutdown.signal })
+  void space.watch()
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -163,9 +174,32 @@ interface Foundations {
   readonly metrics: Metrics
 }
 
+/** Sealed, nothing comes in and nothing is evicted. */
+function createSpace(
+  { config, wrapBlobs, log }: ServerParts,
+  { folder, metrics, shutdown }: Foundations & { shutdown: AbortSignal },
+): Space {
+  const { maxSize, minFree } = config.archives
+  const isSealed = config.mode === 'sealed'
+  const space = new Space({
+    blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
+    limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
+    diskFree: () => folder.free(),
+    shutdown,
+    log,
+    onChange: () => {
+      const { size, diskBytes } = space.blobs.stored.sum
+      metrics.cacheBytes.set(size)
+      metrics.diskBytes.set(diskBytes)
+    },
+  })
+  metrics.reserved = () => space.ledger.reserved
+  return space
+}
+
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, instanceId }: Foundations & { instanceId: string },
+  { folder, metrics, space, instanceId }: Foundations & { space: Space; instanceId: string },
 ): Promise<OriginUpstreams> {
   const observer: UpstreamObserver = {
     answered(name, status, durationMs) {
@@ -177,23 +211,9 @@ function createUpstreams(
     retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
   }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
-  const { metadata: memory, workspaces } = folder
+  const { metadata: memory } = folder
+  const workspaces = new CountedWorkspaces(folder.workspaces, space.ledger)
   return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
-}
-
-/** Adds up what is stored, off every request's path; what comes later adds itself. */
-async function measureCache(parts: {
-  blobs: BlobStore
-  cacheSize: CacheSize
-  log: Log
-  signal: AbortSignal
-}): Promise<void> {
-  const { blobs, cacheSize, log, signal } = parts
-  try {
-    await cacheSize.measure(blobs, signal)
-  } catch (error) {
-    log.warn({ err: error }, 'could not measure the cache')
-  }
 }
 
 async function closeAll(parts: {

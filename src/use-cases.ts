@@ -13,9 +13,13 @@ import { ModuleLists } from './mirror/module-lists.ts'
 import { Modules } from './mirror/modules.ts'
 import type { MirrorObserver } from './mirror/observer.ts'
 import { PackageHashes } from './mirror/package-hashes.ts'
+import type { PinnedSets } from './mirror/pins/pinned-sets.ts'
 import { ReleaseRecorder } from './mirror/release-recorder.ts'
 import { ReleaseReplacement } from './mirror/release-replacement.ts'
 import { Releases } from './mirror/releases.ts'
+import { Evictor } from './mirror/space/evictor.ts'
+import { OrphanSweep } from './mirror/space/orphan-sweep.ts'
+import type { Space } from './mirror/space/space.ts'
 import type { BlobClaims } from './mirror/stock/blob-claims.ts'
 import { Inventory } from './mirror/stock/inventory.ts'
 import { ItemRemoval } from './mirror/stock/item-removal.ts'
@@ -44,6 +48,8 @@ export interface UseCaseParts {
   /** Where the inventory is kept from one start to the next. */
   readonly inventoryJournal: Journal
   readonly blobs: BlobStore
+  readonly space: Space
+  readonly pins: PinnedSets
   readonly metrics: Metrics
   /** Undefined: the mirror is sealed. */
   readonly upstreams: OriginUpstreams | undefined
@@ -71,6 +77,10 @@ export function createUseCases(parts: UseCaseParts): UseCases {
     judged: (verdict) => metrics.verdicts.inc({ verdict }),
     releaseChanged: () => metrics.releaseChanges.inc(),
     downloading: (change) => metrics.downloads.inc(change),
+    evicted: (reason, bytes) => {
+      metrics.evictedItems.inc({ reason })
+      metrics.evictedBytes.inc({ reason }, bytes)
+    },
   }
   const { folder, blobs, shutdown, log } = parts
   const inventory = new Inventory({ journal: parts.inventoryJournal, log })
@@ -80,11 +90,13 @@ export function createUseCases(parts: UseCaseParts): UseCases {
   const common = { ...parts, claims: inventory.claims, observer, freshness: freshnessOf(parts.config), clientWork }
   const mirror = createMirror({ ...common, catalogue })
   const modules = createModules({ ...common, catalogue: moduleCatalogue })
+  const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs })
+  makeSpace({ ...common, inventory, removal })
   return {
     mirror,
     modules,
     inventory,
-    removal: new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs }),
+    removal,
     takeStock: () => inventory.start([new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)], shutdown),
     async close() {
       await Promise.all([mirror.close(), modules.idle()])
@@ -108,6 +120,16 @@ interface SharedParts extends UseCaseParts {
   readonly observer: MirrorObserver
   readonly freshness: Freshness
   readonly clientWork: ClientWork
+}
+
+/** From now on, what is not used for long goes where space is short. */
+function makeSpace(parts: SharedParts & { inventory: Inventory; removal: ItemRemoval }): void {
+  const { space } = parts
+  const { leases } = space
+  const usage = { of: () => ({ lastUsedAt: undefined }) }
+  const orphans = new OrphanSweep({ ...parts, leases })
+  const evictor = new Evictor({ ...parts, leases, usage, orphans })
+  space.ledger.evictBy((options) => evictor.evict(options))
 }
 
 function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {

@@ -28,7 +28,7 @@ describe('metrics follow the conventions of Prometheus', () => {
       const names: unknown = Reflect.get(metric, 'labelNames')
       return Array.isArray(names) ? names.map(String) : []
     })
-    expect([...new Set(labels)].sort()).toEqual(['host', 'outcome', 'route', 'status', 'verdict'])
+    expect([...new Set(labels)].sort()).toEqual(['host', 'outcome', 'reason', 'route', 'status', 'verdict'])
     expect(registry).toBeDefined()
   })
 

@@ -105,6 +105,7 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
     judged: () => undefined,
     releaseChanged: () => void observed.push('changed'),
     downloading: () => undefined,
+    evicted: () => undefined,
   }
   const fetches = new ModuleFetches({
     ...{ catalogue, claims: inventory.claims, lists, blobs, upstreamFor, shutdown, observer, now, log },

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { isMirrorError, MirrorError } from '../../errors.ts'
 import type { Log } from '../../log.ts'
@@ -38,6 +38,8 @@ export interface DataFolder extends AsyncDisposable {
   openJournal(name: string): Promise<Journal>
   /** Absolute. */
   readonly dataDir: string
+  /** Bytes that its disk has free for us. @throws MirrorError `STORAGE_FAILED` */
+  free(): Promise<number>
 }
 
 /**
@@ -81,12 +83,18 @@ export async function openDataFolder(options: DataFolderOptions): Promise<DataFo
       records: new DiskRecordStore(folders, log),
       metadata: new KeyvMetadataCache({ store: new MetadataFiles(folders), log }),
       workspaces: new DiskWorkspaces(folders.tmp),
+      free: () => freeBytes(dataDir),
       openJournal: (name) => journals.open(name),
       [Symbol.asyncDispose]: () => withStorageErrors('release', dataDir, () => lock[Symbol.asyncDispose]()),
     }
   } catch (error) {
     throw await openingError(dataDir, error)
   }
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await withStorageErrors('look at', folder, () => statfs(folder))
+  return bavail * bsize
 }
 
 async function makeRoot(dataDir: string): Promise<void> {
