@@ -12,8 +12,9 @@ import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
 import { showLiveValues } from './metrics/live-values.ts'
 import { Metrics } from './metrics/metrics.ts'
-import { CacheSize } from './mirror/cache-size.ts'
-import type { Mirror } from './mirror/mirror.ts'
+import { PinnedSets } from './mirror/pins/pinned-sets.ts'
+import { CountedWorkspaces } from './mirror/space/counted-workspaces.ts'
+import { Space } from './mirror/space/space.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
@@ -22,6 +23,8 @@ import { findOriginKey } from './policy/origin-key.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
+import { openStateFolder } from './store/disk/state-folder.ts'
+import { LeasedBlobStore } from './store/leased-blob-store.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import { OriginStates } from './upstream/origin-states.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
@@ -64,28 +67,34 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
-  const cacheSize = new CacheSize((bytes) => metrics.storage.cacheBytes.inc(bytes))
-  const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
+  const state = opened.use(await openStateFolder({ stateDir: config.stateDir, log }))
+  const now = parts.now ?? Date.now
+  const pins = await PinnedSets.open({ records: state.records, now, log })
+  const space = createSpace(parts, { folder, metrics, shutdown: shutdown.signal })
+  const checked = new CheckedBlobStore(space.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
-    now: parts.now ?? Date.now,
-    onSizeChange: (bytes) => cacheSize.add(bytes),
+    now,
     onDamaged: (digest) => {
       metrics.storage.damaged()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
+  const blobs = new LeasedBlobStore(checked, space.leases)
   const instanceId = randomUUID()
   const origins = createOriginStates(parts)
   const upstreams =
     config.mode === 'sealed'
       ? undefined
-      : opened.use(await createUpstreams(parts, { folder, metrics, origins, instanceId }))
+      : opened.use(await createUpstreams(parts, { folder, metrics, origins, space, instanceId }))
   const useCases = createUseCases({
     config,
-    now: parts.now ?? Date.now,
+    now,
     log,
     folder,
+    inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
+    space,
+    pins,
     metrics,
     origins,
     upstreams,
@@ -121,7 +130,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     lifecycle: () => lifecycle,
     metrics,
     defaultOrigin: config.defaultOrigin,
-    ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
+    ...(await createPageParts(parts, { inventory: useCases.inventory, stored: space.blobs.stored, identity })),
   })
   const listener = await openListener({
     address: config.listen,
@@ -137,7 +146,8 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
-  void measureCache({ blobs, cacheSize, mirror: useCases.mirror, log, signal: shutdown.signal })
+  void useCases.takeStock()
+  void space.watch()
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -182,31 +192,38 @@ function createOriginStates({ config, now = Date.now }: ServerParts): OriginStat
   return new OriginStates({ origins: config.origins, keyOf: (hostname) => findOriginKey(keys, hostname), now })
 }
 
-function createUpstreams(
-  { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, origins, instanceId }: Foundations & { instanceId: string },
-): Promise<OriginUpstreams> {
-  const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
-  const { metadata: memory, workspaces } = folder
-  const told = { observer: metrics.upstream, states: origins }
-  return OriginUpstreams.create({ config, memory, workspaces, ...told, instanceId, userAgent, now, log })
+/** Sealed, nothing comes in and nothing is evicted. */
+function createSpace(
+  { config, wrapBlobs, log }: ServerParts,
+  { folder, metrics, shutdown }: Omit<Foundations, 'origins'> & { shutdown: AbortSignal },
+): Space {
+  const { maxSize, minFree } = config.archives
+  const isSealed = config.mode === 'sealed'
+  const space = new Space({
+    blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
+    limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
+    diskFree: () => folder.free(),
+    shutdown,
+    log,
+    onChange: () => {
+      const { size, diskBytes } = space.blobs.stored.sum
+      metrics.storage.cacheBytes.set(size)
+      metrics.storage.showDisk({ used: space.blobs.stored.isMeasured ? diskBytes : undefined })
+    },
+  })
+  metrics.onRead(() => metrics.storage.showDisk({ reserved: space.ledger.reserved, limit: maxSize, minFree }))
+  return space
 }
 
-/** Adds up and counts what is stored, off every request's path; what comes later adds itself. */
-async function measureCache(parts: {
-  blobs: BlobStore
-  cacheSize: CacheSize
-  mirror: Mirror
-  log: Log
-  signal: AbortSignal
-}): Promise<void> {
-  const { blobs, cacheSize, mirror, log, signal } = parts
-  try {
-    await cacheSize.measure(blobs, signal)
-    await mirror.countPackages(signal)
-  } catch (error) {
-    log.warn({ err: error }, 'could not measure the cache')
-  }
+function createUpstreams(
+  { config, version, now = Date.now, log }: ServerParts,
+  { folder, metrics, origins, space, instanceId }: Foundations & { space: Space; instanceId: string },
+): Promise<OriginUpstreams> {
+  const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
+  const { metadata: memory } = folder
+  const workspaces = new CountedWorkspaces(folder.workspaces, space.ledger)
+  const told = { observer: metrics.upstream, states: origins }
+  return OriginUpstreams.create({ config, memory, workspaces, ...told, instanceId, userAgent, now, log })
 }
 
 async function closeAll(parts: {

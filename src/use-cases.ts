@@ -13,15 +13,24 @@ import { ModuleLists } from './mirror/module-lists.ts'
 import { Modules } from './mirror/modules.ts'
 import type { MirrorObserver } from './mirror/observer.ts'
 import { PackageHashes } from './mirror/package-hashes.ts'
+import type { PinnedSets } from './mirror/pins/pinned-sets.ts'
 import { ReleaseRecorder } from './mirror/release-recorder.ts'
 import { ReleaseReplacement } from './mirror/release-replacement.ts'
 import { Releases } from './mirror/releases.ts'
+import { Evictor } from './mirror/space/evictor.ts'
+import { OrphanSweep } from './mirror/space/orphan-sweep.ts'
+import type { Space } from './mirror/space/space.ts'
+import type { BlobClaims } from './mirror/stock/blob-claims.ts'
+import { Inventory } from './mirror/stock/inventory.ts'
+import { ItemRemoval } from './mirror/stock/item-removal.ts'
+import { RecordedModules, RecordedPackages } from './mirror/stock/recorded-items.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
 import { Versions } from './mirror/versions.ts'
 import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
 import type { Hostname } from './protocol/hostname.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import type { DataFolder } from './store/disk/data-folder.ts'
+import type { Journal } from './store/journal.ts'
 import type { OriginStates } from './upstream/origin-states.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
 import { findUnsafety } from './verify/package-safety.ts'
@@ -37,7 +46,11 @@ const REFRESH_MS = 7_500
 export interface UseCaseParts {
   readonly config: Config
   readonly folder: DataFolder
+  /** Where the inventory is kept from one start to the next. */
+  readonly inventoryJournal: Journal
   readonly blobs: BlobStore
+  readonly space: Space
+  readonly pins: PinnedSets
   readonly metrics: Metrics
   readonly origins: OriginStates
   /** Undefined: the mirror is sealed. */
@@ -51,6 +64,10 @@ export interface UseCaseParts {
 export interface UseCases {
   readonly mirror: Mirror
   readonly modules: Modules
+  readonly inventory: Inventory
+  readonly removal: ItemRemoval
+  /** Brings the inventory up to date, in the background: for when clients are served. Never rejects. */
+  takeStock(): Promise<void>
   /** Waits until nothing is on its way from any origin. */
   close(): Promise<void>
 }
@@ -58,16 +75,25 @@ export interface UseCases {
 /** Composes the use cases: providers in `Mirror`, modules in `Modules`. */
 export function createUseCases(parts: UseCaseParts): UseCases {
   const observer = parts.metrics.verification
-  const freshness = freshnessOf(parts.config)
+  const { folder, blobs, shutdown, log } = parts
+  const inventory = new Inventory({ journal: parts.inventoryJournal, log })
+  const catalogue = new Catalogue(folder.records, inventory, log)
+  const moduleCatalogue = new ModuleCatalogue(folder.records, inventory, log)
   const clientWork = new ClientWork()
-  const common: Common = { observer, freshness, clientWork }
-  const mirror = createMirror(parts, common)
-  const modules = createModules(parts, common)
+  const common = { ...parts, claims: inventory.claims, observer, freshness: freshnessOf(parts.config), clientWork }
+  const mirror = createMirror({ ...common, catalogue })
+  const modules = createModules({ ...common, catalogue: moduleCatalogue })
+  const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs })
+  makeSpace({ ...common, inventory, removal })
   return {
     mirror,
     modules,
+    inventory,
+    removal,
+    takeStock: () => inventory.start([new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)], shutdown),
     async close() {
       await Promise.all([mirror.close(), modules.idle()])
+      await inventory.close()
     },
   }
 }
@@ -82,27 +108,38 @@ function freshnessOf(config: Config): Freshness {
   }
 }
 
-/** What providers and modules share. */
-interface Common {
+interface SharedParts extends UseCaseParts {
+  readonly claims: BlobClaims
   readonly observer: MirrorObserver
   readonly freshness: Freshness
   readonly clientWork: ClientWork
 }
 
-function createMirror(parts: UseCaseParts, { observer, freshness, clientWork }: Common): Mirror {
-  const { config, folder, blobs, origins, upstreams, shutdown, now, log } = parts
+/** From now on, what is not used for long goes where space is short. */
+function makeSpace(parts: SharedParts & { inventory: Inventory; removal: ItemRemoval }): void {
+  const { space, metrics } = parts
+  const { leases } = space
+  const observer = metrics.storage
+  const usage = { of: () => ({ lastUsedAt: undefined }) }
+  const orphans = new OrphanSweep({ ...parts, observer, leases })
+  const evictor = new Evictor({ ...parts, observer, leases, usage, orphans })
+  space.ledger.evictBy((options) => evictor.evict(options))
+}
+
+function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
+  const { config, folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
+  const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
-  const catalogue = new Catalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
   const onChange = ({ name }: Subject): void => catalogue.editions.end(name)
   const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
   const lists = new DocumentCache({ ...stored, onChange, onBackOff, freshness, clientWork, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
+  const common = { catalogue, claims, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
   const replacement = new ReleaseReplacement({
-    ...{ catalogue, records: folder.records, recorder: new ReleaseRecorder({ catalogue, blobs, log }), log },
+    ...{ catalogue, records: folder.records, recorder: new ReleaseRecorder({ catalogue, claims, blobs, log }), log },
     removeArchive: async () => undefined,
   })
   const releases = new Releases({ ...common, versions, rulesFor, freshness, replacement })
@@ -112,15 +149,15 @@ function createMirror(parts: UseCaseParts, { observer, freshness, clientWork }: 
   return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
 }
 
-function createModules(parts: UseCaseParts, { observer, freshness, clientWork }: Common): Modules {
-  const { folder, blobs, origins, upstreams, shutdown, now, log } = parts
+function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Modules {
+  const { folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
+  const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
-  const catalogue = new ModuleCatalogue(folder.records, log)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
   const documents = new DocumentCache({ ...stored, onBackOff, freshness, clientWork, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
-  const fetches = new ModuleFetches({ ...common, shutdown, observer })
+  const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
   return new Modules({ ...common, fetches, clientWork, ...freshness })
 }

@@ -58,7 +58,11 @@ async function download(job: ArchiveJob, parts: DownloadParts): Promise<number> 
       tail?.begin({ incoming, name, archiveUrl: evidence.archiveUrl, digest: evidence.digest, size: archive.size })
     }
     begin()
+    let expected: number | undefined
     for await (const piece of archive) {
+      // In here, so that a refusal closes the origin's answer.
+      if (archive.size !== undefined && archive.size !== expected) await incoming.expect(archive.size)
+      expected = archive.size
       if (piece.kind === 'restart') {
         await incoming.restart()
         begin()

@@ -1,5 +1,6 @@
 import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
+import type { Sha256 } from '../protocol/package-hash.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
@@ -17,6 +18,8 @@ import type { PackageHashes } from './package-hashes.ts'
 import type { ArchiveRecord, ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
 import { type Flight, SingleFlight } from './single-flight.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
+import { formatPackageName } from './stock/item-name.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -44,6 +47,7 @@ export interface ArchiveFacts {
 /** What `Archives` is made of. */
 export interface ArchivesParts {
   readonly catalogue: Catalogue
+  readonly claims: BlobClaims
   readonly blobs: BlobStore
   readonly releases: Releases
   readonly hashes: PackageHashes
@@ -122,10 +126,8 @@ export class Archives {
     id: PackageId,
     { call, onProgress }: { call: Call; onProgress?: (arrived: Arrived) => void },
   ): Promise<Answer<ArchiveRecord>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const held = await this.#findHeld(id)
-    const stat = held && (await this.#parts.blobs.stat(held.digest))
-    if (held !== undefined && stat?.size === held.size) return { value: held, outcome: 'hit' }
+    const held = await this.find(view, id)
+    if (held !== undefined) return { value: held, outcome: 'hit' }
     const flight = this.#fetchOnce(id, call)
     const timer = setInterval(() => onProgress?.(flight.tail().arrived), PROGRESS_MS)
     try {
@@ -133,6 +135,25 @@ export class Archives {
     } finally {
       clearInterval(timer)
     }
+  }
+
+  /** The record of an archive that is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
+  async find(view: View, id: PackageId): Promise<ArchiveRecord | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    const held = await this.#findHeld(id)
+    const stat = held && (await this.#parts.blobs.stat(held.digest))
+    return stat !== undefined && stat.size === held?.size ? held : undefined
+  }
+
+  /**
+   * The digest that an archive must have, by its evidence alone: no archive is begun.
+   * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `NOT_CACHED` if sealed; as `Releases.getPlatform`
+   */
+  async expect(view: View, id: PackageId, call: Call): Promise<Sha256> {
+    assertOriginAllowed(view, id.address.hostname)
+    this.#assertOnline(id)
+    const { digest } = await this.#parts.releases.getPlatform(id.address, id.version, id.platform, call)
+    return digest
   }
 
   /** Waits until no download is running. */
@@ -155,7 +176,7 @@ export class Archives {
   #assertOnline(id: PackageId): ProviderUpstream {
     const upstream = this.#parts.upstreamFor(id.address.hostname)
     if (upstream !== undefined) return upstream
-    const item = nameOf(id)
+    const item = formatPackageName(id)
     throw new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
       item,
     })
@@ -172,14 +193,14 @@ export class Archives {
         throw error
       }
     }
-    return this.#flights.run(nameOf(id), work, call.leaving)
+    return this.#flights.run(formatPackageName(id), work, call.leaving)
   }
 
   async #openFetched(id: PackageId, flight: Flight<ArchiveRecord, ArchiveTail>): Promise<Answer<OpenBlob>> {
     const { digest } = await flight.done
     const blob = await this.#parts.blobs.open(digest)
     if (blob !== undefined) return { value: blob, outcome: outcomeOf(flight) }
-    throw vanished(nameOf(id))
+    throw vanished(formatPackageName(id))
   }
 
   /** The pull-through of one archive: evidence, bytes, digest, blob, safety, record. */
@@ -189,21 +210,26 @@ export class Archives {
     { tail, abandoned }: { tail: ArchiveTail; abandoned: AbortSignal },
   ): Promise<ArchiveRecord> {
     const upstream = this.#assertOnline(id)
-    const { releases, hashes, shutdown, log } = this.#parts
+    const { releases, hashes, claims, shutdown, log } = this.#parts
     const signal = AbortSignal.any([shutdown, abandoned])
     let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops, abandoned))
     for (let attempt = 1; ; attempt++) {
       try {
-        const size = await obtainArchive({ name: nameOf(id), evidence, upstream, hops, tail, signal }, this.#parts)
+        using _claim = await claims.claim([evidence.digest])
+        const job = { name: formatPackageName(id), evidence, upstream, hops, tail, signal }
+        const size = await obtainArchive(job, this.#parts)
         const record = await this.#record(id, evidence, size)
         if (record !== undefined) {
-          hashes.ensure(evidence.digest, evidence.statedHashes, nameOf(id))
+          hashes.ensure(evidence.digest, evidence.statedHashes, formatPackageName(id))
           return record
         }
       } catch (error) {
         tail.abandon(error)
         if (attempt === MAX_ATTEMPTS || signal.aborted || !mayBeOutdated(error)) throw error
-        log.warn({ archive: nameOf(id), err: error }, 'an archive is not what its document says; asking for both again')
+        log.warn(
+          { archive: formatPackageName(id), err: error },
+          'an archive is not what its document says; asking for both again',
+        )
       }
       if (attempt === MAX_ATTEMPTS) throw releaseKeepsChanging(id)
       await releases.refresh(id.address, id.version, documentsCall(hops, abandoned))
@@ -255,17 +281,17 @@ function mayBeOutdated(error: unknown): boolean {
 
 function releaseKeepsChanging(id: PackageId): MirrorError {
   const { address, version } = id
-  return new MirrorError('UPSTREAM_INVALID', `${nameOf(id)}: the origin keeps changing this release; try again later`, {
-    host: address.hostname,
-    upstreamUrl: '',
-    reason: `release ${version} changed during the download`,
-  })
+  return new MirrorError(
+    'UPSTREAM_INVALID',
+    `${formatPackageName(id)}: the origin keeps changing this release; try again later`,
+    {
+      host: address.hostname,
+      upstreamUrl: '',
+      reason: `release ${version} changed during the download`,
+    },
+  )
 }
 
 function documentsCall(hops: readonly string[], leaving: AbortSignal): Call {
   return { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
-}
-
-function nameOf({ address, version, platform }: PackageId): string {
-  return `${formatProviderAddress(address)} ${version} ${formatPlatform(platform)}`
 }

@@ -129,19 +129,24 @@ export class Mirror {
     return this.#parts.archives.obtain(view, id, options)
   }
 
+  /** The record of one archive if it is held. @throws MirrorError as `Archives.find` */
+  findArchive(view: View, id: PackageId): Promise<ArchiveRecord | undefined> {
+    return this.#parts.archives.find(view, id)
+  }
+
+  /** The digest that one archive must have. @throws MirrorError as `Archives.expect` */
+  expectArchive(view: View, id: PackageId, call: Call): Promise<Sha256> {
+    return this.#parts.archives.expect(view, id, call)
+  }
+
+  /** All hashes of a held archive, `zh:` first; waits until `h1:` is computed. @throws MirrorError `STORAGE_FAILED` */
+  async hashArchive({ digest, address, version, platform }: ArchiveRecord): Promise<readonly PackageHash[]> {
+    return [zipHash(digest), ...(await this.#parts.hashes.get(digest, `${address} ${version} ${platform}`))]
+  }
+
   /** What `openArchive` would give, at once. @throws MirrorError as `Archives.describe` */
   describeArchive(view: View, id: PackageId, call: Call): Promise<Answer<ArchiveFacts>> {
     return this.#parts.archives.describe(view, id, call)
-  }
-
-  /** How many packages are held, of all origins; undefined until `countPackages` is done. */
-  get packageCount(): number | undefined {
-    return this.#parts.catalogue.packageCount.value
-  }
-
-  /** Counts the packages, which takes a while: for the background. @throws MirrorError `STORAGE_FAILED` */
-  countPackages(signal: AbortSignal): Promise<void> {
-    return this.#parts.catalogue.packageCount.measure(signal)
   }
 
   /** Waits until nothing is on its way from any origin, and gives up computing hashes. */

@@ -18,6 +18,8 @@ import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import type { MirrorObserver } from './observer.ts'
 import { notCached } from './origin-lists.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
+import { formatModuleName } from './stock/item-name.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 
 /** How long the registry's documents for a module may take. */
@@ -44,6 +46,7 @@ export interface FetchRequest {
 /** What `ModuleFetches` is made of. */
 export interface ModuleFetchesParts {
   readonly catalogue: ModuleCatalogue
+  readonly claims: BlobClaims
   readonly lists: ModuleLists
   readonly blobs: BlobStore
   readonly upstreamFor: ModuleUpstreamFor
@@ -53,6 +56,13 @@ export interface ModuleFetchesParts {
   readonly log: Log
   /** The most that all files of a module may take; a repository with a long history takes minutes. Default 15 minutes. */
   readonly filesMs?: number
+}
+
+interface Keeping {
+  /** Throws if what came must not be kept. */
+  readonly judge: Judge
+  /** Takes the claim to the archive's blob, until the record is written. */
+  readonly claims: DisposableStack
 }
 
 /** The pull-through of modules: location, files, one archive, record. The blob comes first, the record last. */
@@ -77,7 +87,8 @@ export class ModuleFetches {
     const location = await this.#locate(id, spelling, request)
     const earlier = await catalogue.find(id.address, id.version)
     const judge = (offered: Offered): void => earlier && assertUnchanged(id, earlier.state, offered)
-    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge }))
+    using claims = new DisposableStack()
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge, claims }))
     return await this.#keep(id, { spelling, state, before: earlier, earlier: statesOf(earlier) })
   }
 
@@ -98,12 +109,13 @@ export class ModuleFetches {
     // A commit may be named by the first digits of its id.
     if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
-      const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge: acceptAll }))
+      using claims = new DisposableStack()
+      const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge: acceptAll, claims }))
       return await this.#keep(id, { spelling: held.spelling, state, before: held, earlier: statesOf(held) })
     }
     this.#parts.observer.releaseChanged()
     const facts = {
-      module: describeModule(id),
+      module: formatModuleName(id),
       held: revision.commit,
       offered: now,
       heldSource,
@@ -131,7 +143,8 @@ export class ModuleFetches {
     const judge = (offered: Offered): void => {
       if (!replace && isChanged(held.state, offered)) throw acceptRequired(id, held.state, offered)
     }
-    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge }))
+    using claims = new DisposableStack()
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge, claims }))
     const sameFiles = state.tarDigest === held.state.tarDigest
     if (sameFiles && (!replace || isDeepStrictEqual(state.revision, held.state.revision))) return held
     const moving = held.state.revision.kind === 'commit' && held.state.revision.moving
@@ -154,13 +167,13 @@ export class ModuleFetches {
   async #fetch(
     id: ModuleId,
     location: ModuleLocation,
-    { request, judge }: { request: FetchRequest; judge: Judge },
+    { request, ...rest }: { request: FetchRequest } & Keeping,
   ): Promise<ModuleState> {
     const { filesMs = FILES_MS, observer } = this.#parts
     observer.downloading(1)
     try {
       return await this.#within(filesMs, { id, request }, (upstreamRequest) =>
-        this.#archive(id, location, { request: upstreamRequest, judge }),
+        this.#archive(id, location, { request: upstreamRequest, ...rest }),
       )
     } finally {
       observer.downloading(-1)
@@ -170,20 +183,21 @@ export class ModuleFetches {
   async #archive(
     id: ModuleId,
     location: ModuleLocation,
-    { request, judge }: { request: UpstreamRequest; judge: Judge },
+    { request, judge, claims }: { request: UpstreamRequest } & Keeping,
   ): Promise<ModuleState> {
     const { blobs, now, log } = this.#parts
     // First, so that a full disk leaves no work of others hanging.
     await using incoming = await blobs.create()
     await using tree = await this.#upstream(id).open(location, request)
     if (tree.notes.length > 0)
-      log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
+      log.warn({ module: formatModuleName(id), notes: tree.notes }, 'left something out of a module')
     const subfolder = servedSubfolder(location)
     assertFolder(id, tree, subfolder)
     // Loaded at the first use.
     const { packModule } = await import('./module-archive.ts')
     const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
     judge({ tarDigest, digest: incoming.digest(), revision: tree.revision })
+    claims.use(await this.#parts.claims.claim([incoming.digest()]))
     const { digest, size } = await incoming.commit()
     const state: ModuleState = {
       digest: asSha256(digest),
@@ -197,7 +211,7 @@ export class ModuleFetches {
       cachedAt: new Date(now()).toISOString(),
     }
     const { source, files, revision } = state
-    log.info({ module: describeModule(id), source, revision, digest, size, files }, 'fetched a module')
+    log.info({ module: formatModuleName(id), source, revision, digest, size, files }, 'fetched a module')
     return state
   }
 
@@ -213,7 +227,7 @@ export class ModuleFetches {
   ): Promise<ModuleRecord> {
     const { catalogue } = this.#parts
     const { address, version } = id
-    return this.#keeping.run(describeModule(id), async () => {
+    return this.#keeping.run(formatModuleName(id), async () => {
       const current = await catalogue.find(address, version)
       if (current !== undefined && current.state.digest !== before?.state.digest) return current
       const record: ModuleRecord = {
@@ -231,7 +245,7 @@ export class ModuleFetches {
 
   #upstream(id: ModuleId): ModuleUpstream {
     const upstream = this.#parts.upstreamFor(id.address.hostname)
-    if (upstream === undefined) throw notCached(describeModule(id))
+    if (upstream === undefined) throw notCached(formatModuleName(id))
     return upstream
   }
 
@@ -247,15 +261,10 @@ export class ModuleFetches {
       return await work({ signal: AbortSignal.any([this.#parts.shutdown, limit, abandoned]), hops })
     } catch (error) {
       if (!limit.aborted || isMirrorError(error)) throw error
-      const message = `${describeModule(id)}: its source did not answer completely within ${ms / 1_000} seconds`
+      const message = `${formatModuleName(id)}: its source did not answer completely within ${ms / 1_000} seconds`
       throw new MirrorError('UPSTREAM_TIMEOUT', message, { host: id.address.hostname }, error)
     }
   }
-}
-
-/** `registry.terraform.io/hashicorp/consul/aws 0.11.0`, for people and as a key. */
-export function describeModule({ address, version }: ModuleId): string {
-  return `${formatModuleAddress(address)} ${version}`
 }
 
 /** Files that came, before they are kept. */
@@ -305,7 +314,7 @@ function describeChange(id: ModuleId, held: ModuleState, offered: Offered): stri
   const [was, is] = [held.revision, offered.revision].map((revision) =>
     revision.kind === 'commit' ? revision.commit : revision.digest,
   )
-  return `${describeModule(id)} is not what it was: it came from ${was}, and its origin now offers ${is}`
+  return `${formatModuleName(id)} is not what it was: it came from ${was}, and its origin now offers ${is}`
 }
 
 /** The source for records and logs: what may be secret in it is left out. */
@@ -324,7 +333,7 @@ function assertFolder(id: ModuleId, { files }: ModuleTree, subfolder: string): v
   const paths = [...files.keys()]
   if (subfolder === '' || paths.some((path) => path.startsWith(`${subfolder}/`))) return
   const reason = `its location names the folder ${JSON.stringify(subfolder)}, which is not in it`
-  throw new MirrorError('MODULE_INVALID', `${describeModule(id)}: ${reason}`, { reason })
+  throw new MirrorError('MODULE_INVALID', `${formatModuleName(id)}: ${reason}`, { reason })
 }
 
 function asSha256(digest: string): Sha256 {

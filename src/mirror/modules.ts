@@ -9,11 +9,13 @@ import type { Answer, Call } from './call.ts'
 import type { ClientWork } from './client-work.ts'
 import { settledWithin, untilAborted } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
-import { describeModule, type FetchRequest, type ModuleFetches, type ModuleId, statesOf } from './module-fetches.ts'
+import type { FetchRequest, ModuleFetches, ModuleId } from './module-fetches.ts'
+import { statesOf } from './module-fetches.ts'
 import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
 import { SingleFlight } from './single-flight.ts'
+import { formatModuleName } from './stock/item-name.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -66,7 +68,7 @@ export class Modules {
    */
   async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
     assertOriginAllowed(view, id.address.hostname)
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     const held = await this.#findHeld(id)
     if (held !== undefined) return await this.#current(id, held, call)
     if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
@@ -83,6 +85,12 @@ export class Modules {
       throw pending(id)
     }
     return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  /** The record of a version if it is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
+  async find(view: View, id: ModuleId): Promise<ModuleRecord | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    return await this.#findHeld(id)
   }
 
   /**
@@ -126,7 +134,7 @@ export class Modules {
     id: ModuleId,
     options: { hops: readonly string[]; replace: boolean },
   ): Promise<{ before: ModuleRecord; record: ModuleRecord }> {
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     const before = await this.#parts.catalogue.find(id.address, id.version)
     if (before === undefined) throw notHeld(name)
     const { done } = this.#fetches.run(`${name} (${options.replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
@@ -152,7 +160,7 @@ export class Modules {
 
   async #fetch(id: ModuleId, request: FetchRequest): Promise<ModuleRecord> {
     const { fetches, now, log } = this.#parts
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     try {
       const record = await fetches.first(id, request)
       this.#checked.set(name, { at: now(), forMs: this.#parts.freshForMs })
@@ -168,13 +176,13 @@ export class Modules {
   async #current(id: ModuleId, held: ModuleRecord, call: Call): Promise<Answer<ModuleState>> {
     const { graceMs, upstreamFor, now } = this.#parts
     const { revision } = held.state
-    const checked = this.#checked.get(describeModule(id))
+    const checked = this.#checked.get(formatModuleName(id))
     const fresh = checked !== undefined && isYoung(now() - checked.at, checked.forMs)
     if (fresh || revision.kind === 'archive' || upstreamFor(id.address.hostname) === undefined) {
       return { value: held.state, outcome: 'hit' }
     }
     const check = this.#checks.run(
-      describeModule(id),
+      formatModuleName(id),
       (_, abandoned) => this.#check(id, held, { hops: call.hops, abandoned }),
       call.leaving,
     )
@@ -193,7 +201,7 @@ export class Modules {
 
   async #check(id: ModuleId, held: ModuleRecord, request: FetchRequest): Promise<ModuleRecord> {
     const { fetches, freshForMs, backOffMs, now, log } = this.#parts
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     try {
       const record = await fetches.follow(id, held, request)
       this.#checked.set(name, { at: now(), forMs: freshForMs })

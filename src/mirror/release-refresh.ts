@@ -25,12 +25,14 @@ import { checkRelease } from './release-check.ts'
 import { ReleaseRecorder, type Unsaved } from './release-recorder.ts'
 import type { ReleaseReplacement } from './release-replacement.ts'
 import { reportRelease } from './release-report.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import type { Versions } from './versions.ts'
 
 /** What `Releases` is made of. */
 export interface ReleasesParts {
   readonly catalogue: Catalogue
+  readonly claims: BlobClaims
   readonly blobs: BlobStore
   readonly versions: Versions
   readonly upstreamFor: UpstreamFor

@@ -13,9 +13,11 @@ import { type Hasher, PackageHashes } from '../../src/mirror/package-hashes.ts'
 import { ReleaseRecorder } from '../../src/mirror/release-recorder.ts'
 import { ReleaseReplacement } from '../../src/mirror/release-replacement.ts'
 import { Releases } from '../../src/mirror/releases.ts'
+import { Inventory } from '../../src/mirror/stock/inventory.ts'
 import { parseStoredVersions } from '../../src/mirror/stored-versions.ts'
 import { Versions } from '../../src/mirror/versions.ts'
 import type { View } from '../../src/mirror/view.ts'
+import { parsePlatform } from '../../src/protocol/platform.ts'
 import { parseProviderAddressText } from '../../src/protocol/provider-address.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
 import type { BlobStore } from '../../src/store/blob-store.ts'
@@ -86,6 +88,7 @@ export interface TestParts {
   readonly clock: StillClock
   readonly records: RecordStore
   readonly blobs: BlobStore
+  readonly inventory: Inventory
   readonly catalogue: Catalogue
   readonly versions: Versions
   readonly releases: Releases
@@ -123,7 +126,8 @@ export function createParts(options: PartsOptions = {}): TestParts {
     releaseChanged: () => observed.push('changed'),
     downloading: (change) => observed.push(`downloading ${change}`),
   }
-  const catalogue = new Catalogue(records, log)
+  const inventory = new Inventory({ log })
+  const catalogue = new Catalogue(records, inventory, log)
   const cache = options.cache ?? new MemoryMetadataCache()
   const lists = new DocumentCache({
     ...{
@@ -138,13 +142,13 @@ export function createParts(options: PartsOptions = {}): TestParts {
     },
   })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
+  const common = { catalogue, claims: inventory.claims, blobs, upstreamFor, shutdown, observer, now, log }
   const rulesFor = () => ({ signatures, expiredKeys: 'accept' as const })
   const replacement = new ReleaseReplacement({
-    ...{ catalogue, records, recorder: new ReleaseRecorder({ catalogue, blobs, log }), log },
-    removeArchive: async ({ hostname, namespace, type }, { version, platform, digest }) => {
-      await records.delete(['providers', hostname, namespace, type, 'versions', version, 'archives', platform])
-      await blobs.delete(digest)
+    ...{ catalogue, records, recorder: new ReleaseRecorder({ ...common, log }), log },
+    removeArchive: async (address, archive) => {
+      await catalogue.deleteArchive(address, archive.version, parsePlatform(archive.platform))
+      await blobs.delete(archive.digest)
     },
   })
   const releases = new Releases({ ...common, versions, rulesFor, freshness: times, replacement })
@@ -159,7 +163,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
   return {
-    ...{ upstream, clock, records, blobs, catalogue, versions, releases, archives, hashes, mirror },
+    ...{ upstream, clock, records, blobs, inventory, catalogue, versions, releases, archives, hashes, mirror },
     ...{ replacement, shutdown: controller, log, lines, observed },
   }
 }

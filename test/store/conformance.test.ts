@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { silentLog } from '../../src/log.ts'
+import { BlobLeases } from '../../src/store/blob-leases.ts'
 import { CheckedBlobStore } from '../../src/store/checked-blob-store.ts'
 import { DiskBlobStore } from '../../src/store/disk/disk-blob-store.ts'
 import { DiskRecordStore } from '../../src/store/disk/disk-record-store.ts'
@@ -7,6 +8,7 @@ import { DurableFolders } from '../../src/store/disk/durable-folders.ts'
 import { MetadataFiles } from '../../src/store/disk/metadata-files.ts'
 import { openStateFolder } from '../../src/store/disk/state-folder.ts'
 import { KeyvMetadataCache } from '../../src/store/keyv-metadata-cache.ts'
+import { LeasedBlobStore } from '../../src/store/leased-blob-store.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
 import { MemoryRecordStore } from '../../src/store/memory/memory-record-store.ts'
@@ -38,6 +40,11 @@ blobStoreSuite('CheckedBlobStore over DiskBlobStore', async () => {
   const disk = await diskFolders()
   return { ...disk, store: new CheckedBlobStore(new DiskBlobStore(disk.folders), checking) }
 })
+
+blobStoreSuite('LeasedBlobStore over MemoryBlobStore', async () => ({
+  ...nothing,
+  store: new LeasedBlobStore(new MemoryBlobStore(), new BlobLeases()),
+}))
 
 recordStoreSuite('MemoryRecordStore', async () => ({ ...nothing, store: new MemoryRecordStore() }))
 recordStoreSuite('DiskRecordStore', async () => {

@@ -1,5 +1,6 @@
 import type { Journal } from '../../store/journal.ts'
 import type { ClientWork } from '../client-work.ts'
+import { each } from './each.ts'
 import type { JobItem, JobResult } from './job.ts'
 import type { JobEntry } from './job-journal.ts'
 import type { JobContext } from './job-kind.ts'
@@ -52,22 +53,8 @@ export class JobRun implements JobContext {
     if (settled !== undefined) this.write({ item: settled })
   }
 
-  async each<T>(items: Iterable<T> | AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
-    const source = iterate(items)
-    const failures: unknown[] = []
-    const worker = async (): Promise<void> => {
-      while (failures.length === 0) {
-        const next = await source.next()
-        if (next.done) return
-        while (this.#writing.size >= MAX_UNWRITTEN) await Promise.race(this.#writing)
-        await this.#clientWork.giveWay({ maxMs: GIVE_WAY_MS, signal: this.signal })
-        await work(next.value)
-      }
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, () => worker().catch((error: unknown) => failures.push(error))))
-    await source.return()
-    this.signal.throwIfAborted()
-    if (failures.length > 0) throw failures[0]
+  each<T>(items: Iterable<T> | AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
+    return each(items, { atOnce: AT_ONCE, signal: this.signal, before: () => this.#turn() }, work)
   }
 
   /** Begins to write; a failure ends the run. */
@@ -83,9 +70,10 @@ export class JobRun implements JobContext {
   async written(): Promise<void> {
     await Promise.all(this.#writing)
   }
-}
 
-/** One iterator that several workers may pull from at the same time. */
-async function* iterate<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
-  yield* items
+  /** Waits until another item may be begun. */
+  async #turn(): Promise<void> {
+    while (this.#writing.size >= MAX_UNWRITTEN) await Promise.race(this.#writing)
+    await this.#clientWork.giveWay({ maxMs: GIVE_WAY_MS, signal: this.signal })
+  }
 }

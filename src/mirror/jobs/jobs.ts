@@ -3,13 +3,14 @@ import { MirrorError } from '../../errors.ts'
 import type { Log } from '../../log.ts'
 import type { StateStore } from '../../store/state-store.ts'
 import type { ClientWork } from '../client-work.ts'
+import type { JobObserver } from '../observer.ts'
 import { EndedJobs } from './ended-jobs.ts'
 import { isFinal, type Job, type JobEvent, type JobItem, type JobKindName } from './job.ts'
 import type { ItemQuery, JobItems, Page } from './job-items.ts'
 import { JobJournals } from './job-journal.ts'
 import type { JobKind } from './job-kind.ts'
 import { JobQueue } from './job-queue.ts'
-import { LiveJob } from './live-job.ts'
+import { type JobHead, LiveJob } from './live-job.ts'
 
 const MAX_WAITING = 100
 
@@ -18,6 +19,7 @@ export interface JobsParts {
   /** Its journals outlive this process. */
   readonly store: Pick<StateStore, 'journal' | 'journals' | 'deleteJournal'>
   readonly clientWork: ClientWork
+  readonly observer?: JobObserver
   readonly now: () => number
   readonly log: Log
 }
@@ -28,6 +30,7 @@ export interface JobsParts {
  */
 export class Jobs {
   readonly #now: () => number
+  readonly #observer: JobObserver | undefined
   readonly #journals: JobJournals
   readonly #queue: JobQueue
   readonly #kinds = new Map<JobKindName, JobKind<unknown>>()
@@ -36,9 +39,10 @@ export class Jobs {
   readonly #closing = new AbortController()
   #lastIdAt = 0
 
-  constructor({ store, clientWork, now, log }: JobsParts) {
+  constructor({ store, clientWork, observer, now, log }: JobsParts) {
     const journals = new JobJournals(store, log)
     this.#now = now
+    this.#observer = observer
     this.#journals = journals
     this.#ended = new EndedJobs({ journals, now, log })
     const kindOf = (name: JobKindName) => this.#kinds.get(name)
@@ -60,9 +64,10 @@ export class Jobs {
     this.#closing.signal.throwIfAborted()
     if (this.#queue.waiting >= MAX_WAITING) throw tooManyJobs()
     const createdAt = new Date(this.#now()).toISOString()
-    const live = new LiveJob({ id: this.#newId(), kind: kind.kind, state: 'queued', createdAt })
-    await this.#journals.create(live.job, request)
-    const { job } = live
+    const head: JobHead = { id: this.#newId(), kind: kind.kind, state: 'queued', createdAt }
+    const { job } = new LiveJob(head)
+    await this.#journals.create(job, request)
+    const live = new LiveJob(head, this.#observer)
     this.#live.set(live.id, live)
     this.#queue.add(live)
     return job
@@ -79,7 +84,7 @@ export class Jobs {
         continue
       }
       const { startedAt, cancelledAt } = stored
-      const live = new LiveJob({ ...head, ...(startedAt === undefined ? {} : { startedAt }) })
+      const live = new LiveJob({ ...head, ...(startedAt === undefined ? {} : { startedAt }) }, this.#observer)
       for (const item of stored.items) live.items.restore(item)
       if (cancelledAt !== undefined) {
         live.change({ state: 'cancelled', finishedAt: cancelledAt })

@@ -1,15 +1,22 @@
+import type { JobObserver } from '../observer.ts'
 import { isFinal, type Job, type JobEvent, type JobItem, type JobKindName, type JobResult } from './job.ts'
 import { JobItems } from './job-items.ts'
 import { JobWatch } from './job-watch.ts'
+
+/** A job without what its items come to. */
+export type JobHead = Omit<Job, 'progress' | 'outcomes'>
 
 /** A job that waits or runs, as it is in memory, with those who watch it. */
 export class LiveJob {
   readonly items = new JobItems()
   readonly #watches = new Set<JobWatch>()
-  #head: Omit<Job, 'progress' | 'outcomes'>
+  readonly #observer: JobObserver | undefined
+  #head: JobHead
 
-  constructor(head: Omit<Job, 'progress' | 'outcomes'>) {
+  constructor(head: JobHead, observer?: JobObserver) {
     this.#head = head
+    this.#observer = observer
+    observer?.jobMoved({ kind: head.kind, to: head.state })
   }
 
   get id(): string {
@@ -30,8 +37,11 @@ export class LiveJob {
   }
 
   change(change: Partial<Pick<Job, 'state' | 'reason' | 'startedAt' | 'finishedAt'>>): void {
-    if (isFinal(this.#head.state)) return
+    const { kind, state: from } = this.#head
+    if (isFinal(from)) return
     this.#head = { ...this.#head, ...change }
+    const { state: to } = this.#head
+    if (to !== from) this.#observer?.jobMoved({ kind, from, to })
     this.#tell()
   }
 
@@ -49,7 +59,9 @@ export class LiveJob {
   /** The decided item; undefined if it was decided before. @throws MirrorError as `JobItems.add` */
   settle(item: string, result: JobResult): JobItem | undefined {
     const settled = this.items.settle(item, result)
-    if (settled !== undefined) this.#tell(item)
+    if (settled === undefined) return undefined
+    this.#observer?.jobItemSettled({ kind: this.kind, outcome: result.outcome })
+    this.#tell(item)
     return settled
   }
 
