@@ -20,6 +20,7 @@ import { createOriginAllowList } from './policy/origin-allow-list.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
+import { openStateFolder } from './store/disk/state-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
@@ -71,11 +72,16 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
+  const state = opened.use(await openStateFolder({ stateDir: config.stateDir, log }))
   const instanceId = randomUUID()
   const upstreams =
     config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
+  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
+  const view: View = { id: 'public', allowsOrigin }
   const useCases = createUseCases({
     config,
+    state,
+    view,
     now: parts.now ?? Date.now,
     log,
     folder,
@@ -86,8 +92,6 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   })
 
   let lifecycle: Lifecycle = 'starting'
-  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
-  const view: View = { id: 'public', allowsOrigin }
   const account = new RequestAccount({ log, metrics })
   const documents = new HotDocuments(account)
   const front = new ConnectionFront({ documents, view, idleMs: KEEP_ALIVE_MS })
@@ -123,6 +127,9 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
+  void useCases.jobs
+    .resumeAll()
+    .catch((error: unknown) => log.error({ err: error }, 'could not take up the jobs of before'))
   void measureCache({ blobs, cacheSize, mirror: useCases.mirror, log, signal: shutdown.signal })
   const resources = opened.move()
   let closing: Promise<void> | undefined
@@ -206,7 +213,7 @@ async function closeAll(parts: {
 }): Promise<void> {
   const { listener, graceMs, shutdown, useCases, resources } = parts
   await using _resources = resources
-  await listener.close(graceMs)
+  await Promise.all([listener.close(graceMs), useCases.jobs.close()])
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
   await useCases.close()
 }

@@ -1,11 +1,14 @@
 import type { Config, OriginConfig } from './config/schema.ts'
+import { readConfiguration, readLockFile } from './hcl/hcl-reader.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { Archives } from './mirror/archives.ts'
+import { ModuleCallsReader } from './mirror/care/module-calls-reader.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { ClientWork } from './mirror/client-work.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness, type Subject } from './mirror/freshness.ts'
+import { Jobs } from './mirror/jobs/jobs.ts'
 import { Mirror } from './mirror/mirror.ts'
 import { ModuleCatalogue } from './mirror/module-catalogue.ts'
 import { ModuleFetches } from './mirror/module-fetches.ts'
@@ -18,10 +21,14 @@ import { ReleaseReplacement } from './mirror/release-replacement.ts'
 import { Releases } from './mirror/releases.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
 import { Versions } from './mirror/versions.ts'
+import type { View } from './mirror/view.ts'
+import type { ReadCalls } from './mirror/warm/module-walk.ts'
+import { Warm } from './mirror/warm/warm.ts'
 import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
 import type { Hostname } from './protocol/hostname.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import type { DataFolder } from './store/disk/data-folder.ts'
+import type { StateStore } from './store/state-store.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
 import { findUnsafety } from './verify/package-safety.ts'
 
@@ -37,7 +44,11 @@ export interface UseCaseParts {
   readonly config: Config
   readonly folder: DataFolder
   readonly blobs: BlobStore
+  /** What this one instance keeps for itself. */
+  readonly state: StateStore
   readonly metrics: Metrics
+  /** What clients may see, and what may be warmed. */
+  readonly view: View
   /** Undefined: the mirror is sealed. */
   readonly upstreams: OriginUpstreams | undefined
   readonly shutdown: AbortSignal
@@ -49,6 +60,9 @@ export interface UseCaseParts {
 export interface UseCases {
   readonly mirror: Mirror
   readonly modules: Modules
+  /** `resumeAll` is for the caller, when all kinds are registered and clients are served. */
+  readonly jobs: Jobs
+  readonly warm: Warm
   /** Waits until nothing is on its way from any origin. */
   close(): Promise<void>
 }
@@ -66,10 +80,17 @@ export function createUseCases(parts: UseCaseParts): UseCases {
   const common: Common = { observer, freshness, clientWork }
   const mirror = createMirror(parts, common)
   const modules = createModules(parts, common)
+  const { state: store, now, log } = parts
+  const jobs = new Jobs({ store, clientWork, now, log })
+  const warm = createWarm(parts, { mirror, modules })
+  jobs.register(warm.kind)
   return {
     mirror,
     modules,
+    jobs,
+    warm,
     async close() {
+      await jobs.close()
       await Promise.all([mirror.close(), modules.idle()])
     },
   }
@@ -124,4 +145,13 @@ function createModules(parts: UseCaseParts, { observer, freshness, clientWork }:
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, shutdown, observer })
   return new Modules({ ...common, fetches, clientWork, ...freshness })
+}
+
+function createWarm(parts: UseCaseParts, useCases: Pick<UseCases, 'mirror' | 'modules'>): Warm {
+  const { config, folder, blobs, upstreams, view, shutdown, log } = parts
+  const { defaultOrigin } = config
+  const calls = new ModuleCallsReader({ records: folder.records, blobs, readConfiguration, shutdown, log })
+  const readCalls: ReadCalls = (record, subfolder) => calls.read(record, subfolder)
+  const sealed = upstreams === undefined
+  return new Warm({ ...useCases, view, sealed, readCalls, readLockFile, readConfiguration, defaultOrigin })
 }
