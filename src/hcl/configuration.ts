@@ -170,12 +170,13 @@ class Folder {
               ? this.#implied(name)
               : parseProviderSource(explicit.source.text, this.#registry),
           )
-      sources.set(name, source)
+      sources.set(name, undefined)
       if (source === undefined) continue
       const problems = this.#problems.length
       const constraints = declarations.map(({ file, version }) => this.#constraint(file, version))
       // A version that is not understood must not become "any".
       if (this.#problems.length > problems) continue
+      sources.set(name, source)
       for (const constraint of constraints) providers.add(source, constraint, first)
     }
     return sources

@@ -114,8 +114,7 @@ function readBody(objects: readonly { object: JsonObject }[], schema: BlockSchem
 function readBlocks(type: string, node: JsonNode, schema: BlockSchema, labels: readonly string[]): HclBlock[] {
   return objectsOf(node).flatMap(({ line, object }): HclBlock[] => {
     if (labels.length === schema.labels) return [{ type, labels, line, body: readBody([{ object }], schema.blocks) }]
-    const named = object.entries.filter(({ name }) => name !== '//')
-    return named.flatMap((entry) => readBlocks(type, entry.node, schema, [...labels, entry.name]))
+    return object.entries.flatMap((entry) => readBlocks(type, entry.node, schema, [...labels, entry.name]))
   })
 }
 

@@ -26,7 +26,8 @@ const VERSIONS = [
 ].map(assertVersion)
 
 /** A constraint, what Terraform 1.11.4 chooses of VERSIONS by it, and how it writes it into the lock file. */
-const CHOICES: readonly (readonly [constraint: string, chosen: string | undefined, written?: string])[] = [
+type Choice = [constraint: string, chosen: string | undefined, written?: string]
+const CHOICES: Choice[] = [
   ['1', '1.0.0', '1.0.0'],
   ['1.2', undefined],
   ['1.2.3', '1.2.3', '1.2.3'],
@@ -73,7 +74,8 @@ const CHOICES: readonly (readonly [constraint: string, chosen: string | undefine
 ]
 
 /** The same where providers and modules differ: of providers, then of modules. */
-const DIFFERENT_CHOICES: readonly (readonly [string, provider: string | undefined, module: string | undefined])[] = [
+type DifferentChoice = [text: string, provider: string | undefined, module: string | undefined]
+const DIFFERENT_CHOICES: DifferentChoice[] = [
   ['~> 1', '1.10.0', '2.1.0'],
   ['1.2.4', undefined, '1.2.4+build.1'],
   ['= 1.2.4+other', undefined, '1.2.4+build.1'],
@@ -96,7 +98,7 @@ const REFUSED = [
 ]
 
 describe('parseVersionConstraint', () => {
-  it.each(CHOICES)('resolves %j as terraform does, to %s', (text, chosen, written) => {
+  it.each<Choice>(CHOICES)('resolves %j as terraform does, to %s', (text, chosen, written) => {
     for (const parse of [parseVersionConstraint, parseModuleVersionConstraint]) {
       const constraint = parse(text)
       expect(newestMatching(VERSIONS, constraint)).toBe(chosen)
@@ -105,10 +107,13 @@ describe('parseVersionConstraint', () => {
     }
   })
 
-  it.each(DIFFERENT_CHOICES)('resolves %j for providers to %s and for modules to %s', (text, provider, module) => {
-    expect(newestMatching(VERSIONS, parseVersionConstraint(text))).toBe(provider)
-    expect(newestMatching(VERSIONS, parseModuleVersionConstraint(text))).toBe(module)
-  })
+  it.each<DifferentChoice>(DIFFERENT_CHOICES)(
+    'resolves %j for providers to %s and for modules to %s',
+    (text, provider, module) => {
+      expect(newestMatching(VERSIONS, parseVersionConstraint(text))).toBe(provider)
+      expect(newestMatching(VERSIONS, parseModuleVersionConstraint(text))).toBe(module)
+    },
+  )
 
   it.each(REFUSED)('refuses %j, as terraform does', (text) => {
     expect(thrownBy(() => parseVersionConstraint(text)).code).toBe('CONSTRAINT_INVALID')
@@ -278,7 +283,7 @@ describe('newestMatching', () => {
 
 describe.skipIf(terraformAvailable() === undefined)('the real terraform', () => {
   it('chooses the same versions of providers, and writes their constraints so', async () => {
-    const rows = [...CHOICES, ...DIFFERENT_CHOICES.map(([text, chosen]) => [text, chosen] as const)]
+    const rows: Choice[] = [...CHOICES, ...DIFFERENT_CHOICES.map(([text, chosen]): Choice => [text, chosen])]
     const chosen = rows.flatMap(([text, version, written], index) =>
       version === undefined ? [] : [{ name: `p${index}`, text, version, written }],
     )
@@ -317,7 +322,7 @@ describe.skipIf(terraformAvailable() === undefined)('the real terraform', () => 
     for (const each of VERSIONS) {
       origin.publishModule({ module: 'acme/net/aws', version: each, location: '/files/module.zip' })
     }
-    const rows = [...CHOICES, ...DIFFERENT_CHOICES.map(([text, , chosen]) => [text, chosen] as const)]
+    const rows: Choice[] = [...CHOICES, ...DIFFERENT_CHOICES.map(([text, , chosen]): Choice => [text, chosen])]
     rows.push(['v1.2.3', '1.2.3'], ['>=  v2.0', '2.1.0'])
     const calls = rows.map(([text], index) => {
       const source = JSON.stringify(`${host}/acme/net/aws`)
