@@ -86,8 +86,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     config.mode === 'sealed'
       ? undefined
       : opened.use(await createUpstreams(parts, { folder, metrics, origins, space, instanceId }))
+  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
+  const view: View = { id: 'public', allowsOrigin }
   const useCases = createUseCases({
     config,
+    state,
+    view,
     now,
     log,
     folder,
@@ -102,8 +106,6 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   })
 
   let lifecycle: Lifecycle = 'starting'
-  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
-  const view: View = { id: 'public', allowsOrigin }
   const account = new RequestAccount({ log, metrics })
   const documents = new HotDocuments(account)
   const front = new ConnectionFront({ documents, view, idleMs: KEEP_ALIVE_MS })
@@ -148,6 +150,9 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   lifecycle = 'ready'
   void useCases.takeStock()
   void space.watch()
+  void useCases.jobs
+    .resumeAll()
+    .catch((error: unknown) => log.error({ err: error }, 'could not take up the jobs of before'))
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -235,7 +240,7 @@ async function closeAll(parts: {
 }): Promise<void> {
   const { listener, graceMs, shutdown, useCases, resources } = parts
   await using _resources = resources
-  await listener.close(graceMs)
+  await Promise.all([listener.close(graceMs), useCases.jobs.close()])
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
   await useCases.close()
 }
