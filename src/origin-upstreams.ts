@@ -5,7 +5,8 @@ import { MirrorError } from './errors.ts'
 import type { Log } from './log.ts'
 import { findOriginKey } from './policy/origin-key.ts'
 import type { Hostname } from './protocol/hostname.ts'
-import { Discovery, type DiscoveryMemory } from './upstream/discovery.ts'
+import { Discovery } from './upstream/discovery.ts'
+import type { DiscoveryStore } from './upstream/discovery-memory.ts'
 import type { OriginClient } from './upstream/http-client.ts'
 import { ModuleSources } from './upstream/module-source/module-sources.ts'
 import { createOriginRepositories } from './upstream/module-source/origin-repositories.ts'
@@ -38,7 +39,7 @@ export function findOriginConfig(origins: Config['origins'], hostname: Hostname)
 /** What all origins share. */
 export interface OriginUpstreamsParts {
   readonly config: Config
-  readonly memory: DiscoveryMemory
+  readonly memory: DiscoveryStore
   readonly workspaces: Workspaces
   readonly observer: UpstreamObserver
   /** Told how each origin does. */
