@@ -19,6 +19,7 @@ import { createOriginAllowList } from './policy/origin-allow-list.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
+import { openStateFolder } from './store/disk/state-folder.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
@@ -60,6 +61,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
+  const state = opened.use(await openStateFolder({ stateDir: config.stateDir, log }))
   const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
   const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
@@ -73,12 +75,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const instanceId = randomUUID()
   const upstreams =
     config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
-  const useCases = createUseCases({
+  const useCases = await createUseCases({
     config,
     now: parts.now ?? Date.now,
     log,
     folder,
-    inventoryJournal: opened.use(await folder.openJournal('inventory')),
+    state,
     blobs,
     metrics,
     upstreams,

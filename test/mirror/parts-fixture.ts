@@ -97,6 +97,8 @@ export interface TestParts {
   readonly lines: Record<string, unknown>[]
   /** `judged RULE`, `changed`, `downloading 1`. */
   readonly observed: string[]
+  /** Names of what was served. */
+  readonly used: string[]
 }
 
 /** No archive of a test is a zip: a hash that tells which file it is of. */
@@ -117,6 +119,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const controller = new AbortController()
   const shutdown = controller.signal
   const observed: string[] = []
+  const used: string[] = []
   const observer: MirrorObserver = {
     judged: (verdict) => observed.push(`judged ${verdict}`),
     releaseChanged: () => observed.push('changed'),
@@ -150,10 +153,11 @@ export function createParts(options: PartsOptions = {}): TestParts {
     findUnsafety: options.findUnsafety ?? (async () => undefined),
   })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
-  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  const usage = { touch: (name: string): void => void used.push(name) }
+  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
   return {
     ...{ upstream, clock, records, blobs, inventory, catalogue, versions, releases, archives, hashes, mirror },
-    ...{ shutdown: controller, log, lines, observed },
+    ...{ shutdown: controller, log, lines, observed, used },
   }
 }
 

@@ -82,7 +82,10 @@ export async function openDataFolder(options: DataFolderOptions): Promise<DataFo
       metadata: new KeyvMetadataCache({ store: new MetadataFiles(folders), log }),
       workspaces: new DiskWorkspaces(folders.tmp),
       openJournal: (name) => journals.open(name),
-      [Symbol.asyncDispose]: () => withStorageErrors('release', dataDir, () => lock[Symbol.asyncDispose]()),
+      async [Symbol.asyncDispose]() {
+        await journals.close()
+        await withStorageErrors('release', dataDir, () => lock[Symbol.asyncDispose]())
+      },
     }
   } catch (error) {
     throw await openingError(dataDir, error)
