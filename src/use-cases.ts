@@ -53,6 +53,9 @@ export interface UseCaseParts {
 export interface UseCases {
   readonly mirror: Mirror
   readonly modules: Modules
+  readonly catalogue: Catalogue
+  readonly moduleCatalogue: ModuleCatalogue
+  readonly hashes: PackageHashes
   readonly inventory: Inventory
   readonly removal: ItemRemoval
   readonly usage: Usage
@@ -81,12 +84,16 @@ export async function createUseCases(parts: UseCaseParts): Promise<UseCases> {
   const catalogue = new Catalogue(folder.records, inventory, log)
   const moduleCatalogue = new ModuleCatalogue(folder.records, inventory, log)
   const common = { ...parts, claims: inventory.claims, usage, observer, freshness: freshnessOf(parts.config) }
-  const mirror = createMirror({ ...common, catalogue })
+  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
+  const mirror = createMirror({ ...common, catalogue, hashes })
   const modules = createModules({ ...common, catalogue: moduleCatalogue })
   const journals = opened.move()
   return {
     mirror,
     modules,
+    catalogue,
+    moduleCatalogue,
+    hashes,
     inventory,
     removal: new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs }),
     usage,
@@ -121,8 +128,22 @@ interface SharedParts extends UseCaseParts {
   readonly freshness: Freshness
 }
 
-function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
-  const { config, folder, catalogue, claims, usage, blobs, upstreams, shutdown, observer, freshness, now, log } = parts
+function createMirror(parts: SharedParts & { catalogue: Catalogue; hashes: PackageHashes }): Mirror {
+  const {
+    config,
+    folder,
+    catalogue,
+    hashes,
+    claims,
+    usage,
+    blobs,
+    upstreams,
+    shutdown,
+    observer,
+    freshness,
+    now,
+    log,
+  } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
@@ -132,7 +153,6 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, claims, blobs, upstreamFor, shutdown, observer, now, log }
   const releases = new Releases({ ...common, versions, rulesFor, freshness })
-  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
