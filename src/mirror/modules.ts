@@ -16,6 +16,7 @@ import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
 import { SingleFlight } from './single-flight.ts'
 import { formatModuleName } from './stock/item-name.ts'
+import type { UseObserver } from './stock/usage.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -28,6 +29,7 @@ export interface ModulesParts {
   readonly lists: ModuleLists
   readonly fetches: ModuleFetches
   readonly blobs: BlobStore
+  readonly usage: UseObserver
   readonly upstreamFor: ModuleUpstreamFor
   /** For how long what a branch or tag names is used without asking. Milliseconds. */
   readonly freshForMs: number
@@ -67,24 +69,10 @@ export class Modules {
    *   `RELEASE_CHANGED`, `UPSTREAM_*`, `STORAGE_*`
    */
   async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const name = formatModuleName(id)
-    const held = await this.#findHeld(id)
-    if (held !== undefined) return await this.#current(id, held, call)
-    if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
-    const failure = this.#failures.get(name)
-    if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
-    const { done, joined } = this.#fetches.run(
-      name,
-      (_, abandoned) => this.#fetch(id, { hops: call.hops, abandoned }),
-      call.leaving,
-    )
-    if (!(await settledWithin(untilAborted(done, call.leaving), call.deadline.remainingMs()))) {
-      // They were told to come back, and then get to know what became of it.
-      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
-      throw pending(id)
-    }
-    return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
+    const answer = await this.#locate(view, id, call)
+    // Who is told of an archive comes for it next: it must not be taken for unused until then.
+    this.#parts.usage.touch(formatModuleName(id), 0)
+    return answer
   }
 
   /** The record of a version if it is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
@@ -99,15 +87,9 @@ export class Modules {
    * @throws MirrorError `VERSION_NOT_FOUND` for a digest that this version never had; as `locate`
    */
   async openArchive(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const record = await this.#parts.catalogue.find(id.address, id.version)
-    if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
-    const held = record && (await this.#parts.blobs.open(digest))
-    if (held !== undefined) return { value: held, outcome: 'hit' }
-    const answer = await this.locate(view, id, call)
-    const blob = answer.value.digest === digest ? await this.#parts.blobs.open(digest) : undefined
-    if (blob === undefined) throw unknownArchive(id)
-    return { ...answer, value: blob }
+    const answer = await this.#open(view, id, digest, call)
+    this.#parts.usage.touch(formatModuleName(id))
+    return answer
   }
 
   /**
@@ -149,6 +131,39 @@ export class Modules {
   /** Waits until nothing is being fetched. */
   async idle(): Promise<void> {
     await Promise.all([this.#fetches.idle(), this.#checks.idle(), this.#parts.lists.idle()])
+  }
+
+  async #locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const name = formatModuleName(id)
+    const held = await this.#findHeld(id)
+    if (held !== undefined) return await this.#current(id, held, call)
+    if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
+    const failure = this.#failures.get(name)
+    if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
+    const { done, joined } = this.#fetches.run(
+      name,
+      (_, abandoned) => this.#fetch(id, { hops: call.hops, abandoned }),
+      call.leaving,
+    )
+    if (!(await settledWithin(untilAborted(done, call.leaving), call.deadline.remainingMs()))) {
+      // They were told to come back, and then get to know what became of it.
+      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
+      throw pending(id)
+    }
+    return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  async #open(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const record = await this.#parts.catalogue.find(id.address, id.version)
+    if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
+    const held = record && (await this.#parts.blobs.open(digest))
+    if (held !== undefined) return { value: held, outcome: 'hit' }
+    const answer = await this.#locate(view, id, call)
+    const blob = answer.value.digest === digest ? await this.#parts.blobs.open(digest) : undefined
+    if (blob === undefined) throw unknownArchive(id)
+    return { ...answer, value: blob }
   }
 
   /** Undefined also if its archive was lost. */

@@ -110,6 +110,8 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
     ...{ catalogue, claims: inventory.claims, lists, blobs, upstreamFor, shutdown, observer, now, log },
     ...(filesMs === undefined ? {} : { filesMs }),
   })
-  const modules = new Modules({ catalogue, lists, fetches, blobs, upstreamFor, now, log, ...freshness })
-  return { upstream, clock, blobs, records, inventory, catalogue, lists, modules, lines, observed }
+  const used: string[] = []
+  const usage = { touch: (name: string, hits = 1): void => void used.push(`${name} ${hits}`) }
+  const modules = new Modules({ catalogue, lists, fetches, blobs, usage, upstreamFor, now, log, ...freshness })
+  return { used, upstream, clock, blobs, records, inventory, catalogue, lists, modules, lines, observed }
 }
