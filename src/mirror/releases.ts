@@ -199,6 +199,18 @@ export class Releases {
     })
   }
 
+  /**
+   * Runs `work`, which removes the records of a version, while nothing of it can be adopted; then what is known of it in
+   * memory is forgotten too. @throws what `work` throws
+   */
+  forget(address: ProviderAddress, version: Version, work: () => Promise<void>): Promise<void> {
+    return this.#refresh.exclusively(address, version, async () => {
+      await work()
+      this.#checks.delete(nameOf(address, version))
+      this.#parts.catalogue.editions.end(formatProviderAddress(address))
+    })
+  }
+
   /** Waits until no check is running. */
   idle(): Promise<void> {
     return this.#running.idle()
