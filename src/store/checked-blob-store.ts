@@ -92,6 +92,11 @@ export class CheckedBlobStore implements BlobStore {
     return (await this.#findSound(digest)) && this.#inner.localFile(digest)
   }
 
+  /** When a blob was last found sound, by the clock of the options; undefined if not since the start. */
+  checkedAt(digest: string): number | undefined {
+    return this.#checks.get(digest)?.atMs
+  }
+
   /**
    * Hashes a blob anew, whatever was known of it, as slowly as `onBytes` wants: it is awaited after each piece. What is
    * damaged is set aside. Clients that need the blob meanwhile do not wait for this.
