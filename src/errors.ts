@@ -17,8 +17,8 @@ export interface ErrorFields {
   ORIGIN_NOT_ALLOWED: { hostname: string }
   /** No such route; `baseUrl` is the base URL of the door that the client probably wanted. */
   ROUTE_NOT_FOUND: { baseUrl: string }
-  /** Neither GET nor HEAD. */
-  METHOD_NOT_ALLOWED: { method: string }
+  /** A method that the path does not have; `allow` are those that it has, default `GET, HEAD`. */
+  METHOD_NOT_ALLOWED: { method: string; allow?: string }
 
   /** The origin said so itself (a true 404), or its fresh list does not have it. */
   PROVIDER_NOT_FOUND: { address: string; upstreamUrl?: string; upstreamStatus?: number }

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { createOperations } from './admin-operations.ts'
+import { type AdminServer, type AdminServerParts, openAdminServer } from './admin-server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import { ConnectionFront } from './http/connection-front.ts'
@@ -8,9 +10,10 @@ import { HotDocuments } from './http/hot-documents.ts'
 import { createPublicApp } from './http/public-app.ts'
 import { RequestAccount } from './http/request-account.ts'
 import { createRequestListener } from './http/request-listener.ts'
-import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
+import { KEEP_ALIVE_MS, type Listener, openListener, urlOf } from './listener.ts'
 import type { Log } from './log.ts'
-import { Metrics } from './metrics.ts'
+import { showLiveValues } from './metrics/live-values.ts'
+import { Metrics } from './metrics/metrics.ts'
 import { PinnedSets } from './mirror/pins/pinned-sets.ts'
 import { CountedWorkspaces } from './mirror/space/counted-workspaces.ts'
 import { Space } from './mirror/space/space.ts'
@@ -18,13 +21,14 @@ import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
 import { createOriginAllowList } from './policy/origin-allow-list.ts'
+import { findOriginKey } from './policy/origin-key.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
 import { openStateFolder } from './store/disk/state-folder.ts'
 import { LeasedBlobStore } from './store/leased-blob-store.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
-import type { UpstreamObserver } from './upstream/observer.ts'
+import { OriginStates } from './upstream/origin-states.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
 
 /** What the process brings along, beside the configuration. */
@@ -48,6 +52,8 @@ export interface RunningServer {
   /** PEM file with our CA and the public roots, for clients; undefined unless `tls: auto`. */
   readonly caBundleFile: string | undefined
   readonly caFile: string | undefined
+  /** Where commands on this machine reach the admin API; ends with `/`. `unix:PATH` for a socket, undefined for `off`. */
+  readonly adminUrl: string | undefined
   /** No new work; running downloads and answers get `graceMs`; then everything is closed. Safe to call twice. */
   close(graceMs: number): Promise<void>
 }
@@ -60,7 +66,8 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const { config, log } = parts
   await using opened = new AsyncDisposableStack()
   const shutdown = new AbortController()
-  const metrics = new Metrics(Object.keys(config.origins))
+  const metrics = new Metrics({ origins: Object.keys(config.origins), ...config.metrics })
+  metrics.instance.describe({ version: parts.version, sealed: config.mode === 'sealed' })
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
@@ -72,18 +79,23 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     recheckAfterMs: config.archives.recheckAfter,
     now,
     onDamaged: (digest) => {
-      metrics.damagedBlobs.inc()
+      metrics.storage.damaged()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
   const blobs = new LeasedBlobStore(checked, space.leases)
   const instanceId = randomUUID()
+  const origins = createOriginStates(parts)
   const upstreams =
     config.mode === 'sealed'
       ? undefined
-      : opened.use(await createUpstreams(parts, { folder, metrics, space, instanceId }))
+      : opened.use(await createUpstreams(parts, { folder, metrics, origins, space, instanceId }))
+  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
+  const view: View = { id: 'public', allowsOrigin }
   const useCases = createUseCases({
     config,
+    state,
+    view,
     now,
     log,
     folder,
@@ -92,13 +104,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     space,
     pins,
     metrics,
+    origins,
     upstreams,
     shutdown: shutdown.signal,
   })
 
   let lifecycle: Lifecycle = 'starting'
-  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
-  const view: View = { id: 'public', allowsOrigin }
   const account = new RequestAccount({ log, metrics })
   const documents = new HotDocuments(account)
   const front = new ConnectionFront({ documents, view, idleMs: KEEP_ALIVE_MS })
@@ -110,6 +121,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     log,
   })
   if (identity !== undefined) opened.use(identity)
+  showLiveValues(metrics, {
+    isReady: () => lifecycle === 'ready',
+    origins: () => origins.list([]),
+    certificates: () => ({ server: identity?.certificatePem(), authority: identity?.authorityPem?.() }),
+    dataDir: config.dataDir,
+  })
   const app = createPublicApp({
     ...useCases,
     view,
@@ -117,35 +134,45 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     delivery: config.archives.delivery,
     documents,
     lifecycle: () => lifecycle,
-    registry: metrics.registry,
+    metrics,
     defaultOrigin: config.defaultOrigin,
     ...(await createPageParts(parts, { inventory: useCases.inventory, stored: space.blobs.stored, identity })),
   })
+  const onHandshakeFailure = limitRate((error: Error) =>
+    log.info(
+      { reason: reasonOf(error) },
+      `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
+    ),
+  )
+  const operations = createOperations({ config, useCases, pins, origins })
+  const admin = await openAdmin(parts, { state, operations, identity, metrics, onHandshakeFailure })
+  if (admin !== undefined) opened.defer(() => admin.close(0))
   const listener = await openListener({
-    ...config.listen,
+    address: config.listen,
+    key: 'listen',
     identity,
     handle: createRequestListener(app, { account, serveHot: createFrontPath(documents, view), front }),
     accept: (socket, handOver) => front.accept(socket, handOver),
-    onHandshakeFailure: limitRate((error: Error) =>
-      log.info(
-        { reason: reasonOf(error) },
-        `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
-      ),
-    ),
+    onHandshakeFailure,
   })
   lifecycle = 'ready'
   void useCases.takeStock()
   void space.watch()
+  void useCases.jobs
+    .resumeAll()
+    .catch((error: unknown) => log.error({ err: error }, 'could not take up the jobs of before'))
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
-    url: config.publicUrl ?? localUrl(config.listen.host, listener.port, identity !== undefined),
+    url: config.publicUrl ?? urlOf(config.listen, { port: listener.port, secure: identity !== undefined }),
     port: listener.port,
     caFile: identity?.caFile,
     caBundleFile: identity?.caBundleFile,
+    adminUrl: admin?.url,
     close(graceMs) {
       lifecycle = 'draining'
-      closing ??= closeAll({ listener, graceMs, shutdown, useCases, resources })
+      const listeners = admin === undefined ? [listener] : [listener, admin]
+      closing ??= closeAll({ listeners, graceMs, shutdown, useCases, resources })
       return closing
     },
   }
@@ -169,15 +196,30 @@ function limitRate<A extends unknown[]>(action: (...args: A) => void): (...args:
   }
 }
 
+/** Undefined where the configuration does without. */
+async function openAdmin(
+  { config, version, now = Date.now, log }: ServerParts,
+  parts: Pick<AdminServerParts, 'state' | 'operations' | 'identity' | 'metrics' | 'onHandshakeFailure'>,
+): Promise<AdminServer | undefined> {
+  const { admin, stateDir } = config
+  return admin === 'off' ? undefined : await openAdminServer({ ...parts, config: admin, stateDir, version, now, log })
+}
+
 interface Foundations {
   readonly folder: DataFolder
   readonly metrics: Metrics
+  readonly origins: OriginStates
+}
+
+function createOriginStates({ config, now = Date.now }: ServerParts): OriginStates {
+  const keys = Object.keys(config.origins)
+  return new OriginStates({ origins: config.origins, keyOf: (hostname) => findOriginKey(keys, hostname), now })
 }
 
 /** Sealed, nothing comes in and nothing is evicted. */
 function createSpace(
   { config, wrapBlobs, log }: ServerParts,
-  { folder, metrics, shutdown }: Foundations & { shutdown: AbortSignal },
+  { folder, metrics, shutdown }: Omit<Foundations, 'origins'> & { shutdown: AbortSignal },
 ): Space {
   const { maxSize, minFree } = config.archives
   const isSealed = config.mode === 'sealed'
@@ -189,43 +231,35 @@ function createSpace(
     log,
     onChange: () => {
       const { size, diskBytes } = space.blobs.stored.sum
-      metrics.cacheBytes.set(size)
-      metrics.diskBytes.set(diskBytes)
+      metrics.storage.cacheBytes.set(size)
+      metrics.storage.showDisk({ used: space.blobs.stored.isMeasured ? diskBytes : undefined })
     },
   })
-  metrics.reserved = () => space.ledger.reserved
+  metrics.onRead(() => metrics.storage.showDisk({ reserved: space.ledger.reserved, limit: maxSize, minFree }))
   return space
 }
 
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, space, instanceId }: Foundations & { space: Space; instanceId: string },
+  { folder, metrics, origins, space, instanceId }: Foundations & { space: Space; instanceId: string },
 ): Promise<OriginUpstreams> {
-  const observer: UpstreamObserver = {
-    answered(name, status, durationMs) {
-      const host = metrics.hostLabel(name)
-      metrics.upstreamRequests.inc({ host, status: String(status) })
-      metrics.upstreamSeconds.observe({ host }, durationMs / 1_000)
-    },
-    received: (name, bytes) => metrics.upstreamBytes.inc({ host: metrics.hostLabel(name) }, bytes),
-    retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
-  }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
   const { metadata: memory } = folder
   const workspaces = new CountedWorkspaces(folder.workspaces, space.ledger)
-  return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
+  const told = { observer: metrics.upstream, states: origins }
+  return OriginUpstreams.create({ config, memory, workspaces, ...told, instanceId, userAgent, now, log })
 }
 
 async function closeAll(parts: {
-  listener: Listener
+  listeners: readonly Pick<Listener, 'close'>[]
   graceMs: number
   shutdown: AbortController
   useCases: UseCases
   resources: AsyncDisposableStack
 }): Promise<void> {
-  const { listener, graceMs, shutdown, useCases, resources } = parts
+  const { listeners, graceMs, shutdown, useCases, resources } = parts
   await using _resources = resources
-  await listener.close(graceMs)
+  await Promise.all([...listeners.map((each) => each.close(graceMs)), useCases.jobs.close()])
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
   await useCases.close()
 }
@@ -234,10 +268,4 @@ function lostFolder(dataDir: string): MirrorError {
   return new MirrorError('STORAGE_FAILED', `another process took over ${dataDir}; this one must not write any more`, {
     operation: 'lock',
   })
-}
-
-function localUrl(host: string, port: number, secure: boolean): string {
-  const everywhere = host === '0.0.0.0' || host === '::' || host === '127.0.0.1' || host === '::1'
-  const name = everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host
-  return `${secure ? 'https' : 'http'}://${name}:${port}/`
 }

@@ -1,11 +1,14 @@
 import type { Config, OriginConfig } from './config/schema.ts'
+import { readConfiguration, readLockFile } from './hcl/hcl-reader.ts'
 import type { Log } from './log.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import { Archives } from './mirror/archives.ts'
+import { ModuleCallsReader } from './mirror/care/module-calls-reader.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { ClientWork } from './mirror/client-work.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness, type Subject } from './mirror/freshness.ts'
+import { Jobs } from './mirror/jobs/jobs.ts'
 import { Mirror } from './mirror/mirror.ts'
 import { ModuleCatalogue } from './mirror/module-catalogue.ts'
 import { ModuleFetches } from './mirror/module-fetches.ts'
@@ -26,11 +29,16 @@ import { ItemRemoval } from './mirror/stock/item-removal.ts'
 import { RecordedModules, RecordedPackages } from './mirror/stock/recorded-items.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
 import { Versions } from './mirror/versions.ts'
+import type { View } from './mirror/view.ts'
+import type { ReadCalls } from './mirror/warm/module-walk.ts'
+import { Warm } from './mirror/warm/warm.ts'
 import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
 import type { Hostname } from './protocol/hostname.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import type { DataFolder } from './store/disk/data-folder.ts'
 import type { Journal } from './store/journal.ts'
+import type { StateStore } from './store/state-store.ts'
+import type { OriginStates } from './upstream/origin-states.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
 import { findUnsafety } from './verify/package-safety.ts'
 
@@ -49,8 +57,13 @@ export interface UseCaseParts {
   readonly inventoryJournal: Journal
   readonly blobs: BlobStore
   readonly space: Space
+  /** What this one instance keeps for itself. */
+  readonly state: StateStore
   readonly pins: PinnedSets
   readonly metrics: Metrics
+  readonly origins: OriginStates
+  /** What clients may see, and what may be warmed. */
+  readonly view: View
   /** Undefined: the mirror is sealed. */
   readonly upstreams: OriginUpstreams | undefined
   readonly shutdown: AbortSignal
@@ -66,22 +79,16 @@ export interface UseCases {
   readonly removal: ItemRemoval
   /** Brings the inventory up to date, in the background: for when clients are served. Never rejects. */
   takeStock(): Promise<void>
+  /** `resumeAll` is for the caller, when all kinds are registered and clients are served. */
+  readonly jobs: Jobs
+  readonly warm: Warm
   /** Waits until nothing is on its way from any origin. */
   close(): Promise<void>
 }
 
 /** Composes the use cases: providers in `Mirror`, modules in `Modules`. */
 export function createUseCases(parts: UseCaseParts): UseCases {
-  const { metrics } = parts
-  const observer: MirrorObserver = {
-    judged: (verdict) => metrics.verdicts.inc({ verdict }),
-    releaseChanged: () => metrics.releaseChanges.inc(),
-    downloading: (change) => metrics.downloads.inc(change),
-    evicted: (reason, bytes) => {
-      metrics.evictedItems.inc({ reason })
-      metrics.evictedBytes.inc({ reason }, bytes)
-    },
-  }
+  const observer = parts.metrics.verification
   const { folder, blobs, shutdown, log } = parts
   const inventory = new Inventory({ journal: parts.inventoryJournal, log })
   const catalogue = new Catalogue(folder.records, inventory, log)
@@ -92,13 +99,20 @@ export function createUseCases(parts: UseCaseParts): UseCases {
   const modules = createModules({ ...common, catalogue: moduleCatalogue })
   const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs })
   makeSpace({ ...common, inventory, removal })
+  const { state: store, now } = parts
+  const jobs = new Jobs({ store, clientWork, observer: parts.metrics.jobs, now, log })
+  const warm = createWarm(parts, { mirror, modules })
+  jobs.register(warm.kind)
   return {
     mirror,
     modules,
     inventory,
     removal,
     takeStock: () => inventory.start([new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)], shutdown),
+    jobs,
+    warm,
     async close() {
+      await jobs.close()
       await Promise.all([mirror.close(), modules.idle()])
       await inventory.close()
     },
@@ -124,23 +138,25 @@ interface SharedParts extends UseCaseParts {
 
 /** From now on, what is not used for long goes where space is short. */
 function makeSpace(parts: SharedParts & { inventory: Inventory; removal: ItemRemoval }): void {
-  const { space } = parts
+  const { space, metrics } = parts
   const { leases } = space
+  const observer = metrics.storage
   const usage = { of: () => ({ lastUsedAt: undefined }) }
-  const orphans = new OrphanSweep({ ...parts, leases })
-  const evictor = new Evictor({ ...parts, leases, usage, orphans })
+  const orphans = new OrphanSweep({ ...parts, observer, leases })
+  const evictor = new Evictor({ ...parts, observer, leases, usage, orphans })
   space.ledger.evictBy((options) => evictor.evict(options))
 }
 
 function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
-  const { config, folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, clientWork, now, log } =
-    parts
+  const { config, folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
+  const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
   const stored = { cache: folder.metadata, prefix: 'versions', parse: parseStoredVersions }
   const onChange = ({ name }: Subject): void => catalogue.editions.end(name)
-  const lists = new DocumentCache({ ...stored, onChange, freshness, clientWork, now, log, shutdown })
+  const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
+  const lists = new DocumentCache({ ...stored, onChange, onBackOff, freshness, clientWork, now, log, shutdown })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, claims, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
   const replacement = new ReleaseReplacement({
@@ -155,12 +171,23 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
 }
 
 function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Modules {
-  const { folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, clientWork, now, log } = parts
+  const { folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
+  const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
-  const documents = new DocumentCache({ ...stored, freshness, clientWork, now, log, shutdown })
+  const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
+  const documents = new DocumentCache({ ...stored, onBackOff, freshness, clientWork, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
   return new Modules({ ...common, fetches, clientWork, ...freshness })
+}
+
+function createWarm(parts: UseCaseParts, useCases: Pick<UseCases, 'mirror' | 'modules'>): Warm {
+  const { config, folder, blobs, upstreams, view, shutdown, log } = parts
+  const { defaultOrigin } = config
+  const calls = new ModuleCallsReader({ records: folder.records, blobs, readConfiguration, shutdown, log })
+  const readCalls: ReadCalls = (record, subfolder) => calls.read(record, subfolder)
+  const sealed = upstreams === undefined
+  return new Warm({ ...useCases, view, sealed, readCalls, readLockFile, readConfiguration, defaultOrigin })
 }

@@ -17,23 +17,30 @@ const TARGETS = {
   upstream: 'upstream/discovery.ts',
   'upstream/registry': 'upstream/registry/registry-upstream.ts',
   'blob interface': 'store/blob-store.ts',
+  journal: 'store/journal.ts',
   store: 'store/record-store.ts',
   'store/disk': 'store/disk/data-folder.ts',
   'store/memory': 'store/memory/memory-blob-store.ts',
   hcl: 'hcl/hcl-reader.ts',
   mirror: 'mirror/mirror.ts',
   http: 'http/links.ts',
+  admin: 'admin/admin-app.ts',
+  'admin documents': 'admin/schema/common.ts',
   ui: 'ui/page.ts',
   cli: 'cli/client-config.ts',
   config: 'config/schema.ts',
   tls: 'tls/tls-identity.ts',
   errors: 'errors.ts',
   log: 'log.ts',
-  metrics: 'metrics.ts',
+  metrics: 'metrics/metrics.ts',
   listener: 'listener.ts',
   'start notice': 'start-notice.ts',
   'origin upstreams': 'origin-upstreams.ts',
   'use cases': 'use-cases.ts',
+  'admin operations': 'admin-operations.ts',
+  'admin token': 'admin-token.ts',
+  'admin server': 'admin-server.ts',
+  'unix socket': 'unix-socket.ts',
   'page parts': 'page-parts.ts',
   'health check': 'health-check.ts',
   server: 'server.ts',
@@ -42,7 +49,7 @@ const TARGETS = {
 type Target = keyof typeof TARGETS
 
 const UPSTREAM: Target[] = ['upstream interface', 'module upstream interface', 'upstream', 'upstream/registry']
-const STORE: Target[] = ['blob interface', 'store', 'store/disk', 'store/memory']
+const STORE: Target[] = ['blob interface', 'journal', 'store', 'store/disk', 'store/memory']
 
 /** What each folder may import of ours; everything else is forbidden. */
 const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
@@ -62,13 +69,16 @@ const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
     'upstream interface',
     'module upstream interface',
     'blob interface',
+    'journal',
     'store',
     'errors',
     'log',
   ],
   http: ['mirror', 'protocol', 'blob interface', 'errors', 'log', 'metrics'],
+  admin: ['http', 'mirror', 'protocol', 'journal', 'admin documents', 'errors', 'log', 'metrics'],
+  metrics: ['mirror', 'policy', 'protocol', 'errors', ...UPSTREAM],
   ui: ['mirror', 'protocol', 'errors'],
-  cli: ['config', 'hcl', 'protocol', 'errors'],
+  cli: ['config', 'hcl', 'admin documents', 'protocol', 'errors'],
   config: ['protocol', 'errors'],
   tls: ['errors', 'log'],
 }

@@ -8,6 +8,10 @@ import { proxyFromEnvironment } from './proxy-environment.ts'
 import { type Config, createSchema, createSections } from './schema.ts'
 import { formatKeyPath, type KeyPath } from './schema-path.ts'
 import { listProblems, type Problem } from './schema-problems.ts'
+import { token } from './value-kinds.ts'
+
+/** The one variable that is read without being named in the configuration. */
+const ADMIN_TOKEN_VARIABLE = 'TERRAMIRROR_ADMIN_TOKEN'
 
 /** Where the configuration comes from. */
 export interface LoadOptions {
@@ -22,7 +26,7 @@ export interface LoadOptions {
 /**
  * Loads the configuration: file, then `--set`, then placeholders, then checks and defaults. Relative paths, also those
  * given by `--set`, are resolved against the file's folder, without a file against `cwd`. Without `upstream.proxy` the
- * proxy variables of the environment apply (`proxyFromEnvironment`).
+ * proxy variables of the environment apply (`proxyFromEnvironment`), without `admin.token` its `TERRAMIRROR_ADMIN_TOKEN`.
  * @throws MirrorError `CONFIGURATION`, one line for each problem, with its key and its place; values never appear
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
@@ -48,7 +52,17 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     assertNoProblems(listProblems(sections, parsed.error.issues), placeOf)
     throw new MirrorError('CONFIGURATION', 'the configuration is not valid', {})
   }
-  return withProxyOfEnvironment(parsed.data, options.env)
+  return withAdminTokenOfEnvironment(withProxyOfEnvironment(parsed.data, options.env), options.env)
+}
+
+/** Empty means not set. @throws MirrorError `CONFIGURATION` naming the variable, not its value */
+function withAdminTokenOfEnvironment(config: Config, env: NodeJS.ProcessEnv): Config {
+  const text = env[ADMIN_TOKEN_VARIABLE]
+  if (!text || config.admin === 'off' || config.admin.token !== undefined) return config
+  const { data, error } = token().safeParse(text)
+  if (data !== undefined) return { ...config, admin: { ...config.admin, token: data } }
+  const message = `environment variable ${ADMIN_TOKEN_VARIABLE}: ${error?.issues[0]?.message}`
+  throw new MirrorError('CONFIGURATION', message, { key: 'admin.token' })
 }
 
 function withProxyOfEnvironment(config: Config, env: NodeJS.ProcessEnv): Config {

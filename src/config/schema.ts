@@ -1,12 +1,14 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { parseHostname } from '../protocol/hostname.ts'
+import { admin, completeAdmin } from './admin-schema.ts'
 import { readHost, readRegistryHost, readRegistryHostPattern } from './host-key.ts'
 import { expiredKeys, hostCredentials, origin, signatures } from './origin-schema.ts'
 import {
   baseUrl,
   certificateName,
   file,
+  flag,
   host,
   hostRecord,
   listenHost,
@@ -38,14 +40,7 @@ export type OriginConfig = Config['origins'][string]
  * Keys that the design fixes but that this version does not have; `*` stands for the key of a record. They are
  * start-up errors like unknown keys, with words of their own.
  */
-export const UNAVAILABLE_KEYS: readonly string[] = [
-  'origins.*.networkMirror',
-  'origins.*.filesystem',
-  'admin',
-  'policy',
-  'auth',
-  'metrics',
-]
+export const UNAVAILABLE_KEYS: readonly string[] = ['origins.*.networkMirror', 'origins.*.filesystem', 'policy', 'auth']
 
 /** The schema of the configuration. Relative paths in it are resolved against `folder`. */
 export function createSchema(folder: string) {
@@ -63,7 +58,10 @@ export function createSchema(folder: string) {
         return [host, { ...settings, verification }]
       }),
     )
-    return { ...config, stateDir, origins, defaultOrigin: parseHostname(defaultOrigin ?? DEFAULT_ORIGIN) }
+    const admin = completeAdmin(config.admin, config.listen, (path, message) =>
+      context.addIssue({ code: 'custom', path: [...path], message }),
+    )
+    return { ...config, admin, stateDir, origins, defaultOrigin: parseHostname(defaultOrigin ?? DEFAULT_ORIGIN) }
   })
 }
 
@@ -166,6 +164,12 @@ export function createSections(folder: string) {
     }).describe(
       'What providers must show, at every origin that has no rules of its own. registry.opentofu.org has a default of its own: `signatures: whenListed`.',
     ),
+    admin: admin(path),
+    metrics: section({
+      perProvider: flag()
+        .prefault(false)
+        .describe('Count requests and bytes of each provider too; of the 200 in use, the rest as `other`.'),
+    }).describe('What `/metrics` tells beside the usual.'),
     log: section({
       level: z
         .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])

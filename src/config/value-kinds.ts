@@ -17,7 +17,7 @@ export function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 }
 
 /** `key:` with nothing after it means the same as `key: {}`. */
-function entry<Schema extends z.ZodType>(schema: Schema) {
+export function entry<Schema extends z.ZodType>(schema: Schema) {
   return z.preprocess((value) => value ?? {}, schema)
 }
 

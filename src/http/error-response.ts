@@ -73,6 +73,7 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
   const body = JSON.stringify({
     error: known ? error.message : 'an unexpected error; the log of the mirror has it under this request id',
     code: known ? error.code : 'UNEXPECTED',
+    ...(Array.isArray(fields.problems) ? { problems: fields.problems } : {}),
     ...(typeof fields.hint === 'string' ? { hint: fields.hint } : {}),
     ...(typeof fields.baseUrl === 'string' ? { base_url: fields.baseUrl } : {}),
     ...(typeof fields.upstreamUrl === 'string' && fields.upstreamUrl !== ''
@@ -87,7 +88,8 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
       'Content-Type': 'application/json',
       'Content-Length': String(Buffer.byteLength(body)),
       'Cache-Control': 'no-store',
-      ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+      ...(status === 401 ? { 'WWW-Authenticate': 'Bearer realm="Terramirror"' } : {}),
+      ...(status === 405 ? { Allow: typeof fields.allow === 'string' ? fields.allow : 'GET, HEAD' } : {}),
       ...(status === 503 ? { 'Retry-After': String(retryAfterSeconds(error)) } : {}),
       ...(status === 404 ? { 'Terramirror-Cache': 'negative' } : {}),
     },

@@ -56,6 +56,8 @@ export interface DocumentCacheParts<T> {
   readonly parse: (stored: unknown) => T | undefined
   /** Called when another document, or another 404, is remembered for a subject. */
   readonly onChange?: (subject: Subject) => void
+  /** Called when a refresh failed: a held document of the subject is served stale, unasked, before `untilMs`. */
+  readonly onBackOff?: (subject: Subject, untilMs: number) => void
   readonly freshness: Freshness
   readonly now: () => number
   readonly log: Log
@@ -99,14 +101,16 @@ export class DocumentCache<T> {
       }
     }
     const old = held !== undefined && 'value' in held.found ? held.found.value : undefined
+    // 0 stands for an age that is not known.
+    const age = held === undefined || held.at === 0 ? {} : { staleForMs: Math.max(0, now() - held.at) }
     const failure = this.#failures.get(key)
     if (old !== undefined && failure !== undefined && isYoung(now() - failure.at, freshness.backOffMs)) {
-      return { value: old, outcome: 'stale', reason: failure.error }
+      return { value: old, outcome: 'stale', reason: failure.error, ...age }
     }
 
     const refresh = this.#begin(key, subject, { fetch, call })
     if (old !== undefined && !(await settledWithin(refresh.done, freshness.graceMs))) {
-      return { value: old, outcome: 'stale', reason: slowOrigin(what) }
+      return { value: old, outcome: 'stale', reason: slowOrigin(what), ...age }
     }
     try {
       const entry = await waitFor(refresh.done, call.deadline.signal, what)
@@ -114,7 +118,7 @@ export class DocumentCache<T> {
       return { value: entry.found.value, outcome: refresh.joined ? 'coalesced' : 'miss' }
     } catch (error) {
       if (old === undefined || !isMirrorError(error) || isNotFound(error)) throw error
-      return { value: old, outcome: 'stale', reason: error }
+      return { value: old, outcome: 'stale', reason: error, ...age }
     }
   }
 
@@ -168,7 +172,11 @@ export class DocumentCache<T> {
       }
       // That says nothing about the origin.
       if (abandoned.aborted) throw error
-      if (isMirrorError(error)) this.#failures.set(key, { at: now(), error })
+      if (isMirrorError(error)) {
+        const at = now()
+        this.#failures.set(key, { at, error })
+        this.#parts.onBackOff?.(subject, at + freshness.backOffMs)
+      }
       log.warn({ document: key, err: error }, 'could not refresh a document of an origin')
       throw error
     }

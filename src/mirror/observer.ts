@@ -14,8 +14,6 @@ export interface MirrorObserver {
   releaseChanged(): void
   /** A download of an archive began (1) or ended (-1). */
   downloading(change: 1 | -1): void
-  /** So many bytes were freed to make space: an archive that was not used for long, or a file that nobody names. */
-  evicted(what: 'unused' | 'orphan', bytes: number): void
 }
 
 /** Which limit asked for room; `orphan`: a file that nothing named any more. */

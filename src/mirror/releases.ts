@@ -17,6 +17,8 @@ import { type Flight, SingleFlight } from './single-flight.ts'
 export interface Check extends Refreshed {
   /** Why the origin could not confirm; `known` is then what was known before. */
   readonly failure?: MirrorError
+  /** When the origin last confirmed what is known, in ms since 1970. */
+  readonly confirmedAt: number
 }
 
 /** What the last check with the origin left in memory. Times in milliseconds since 1970. */
@@ -64,28 +66,29 @@ export class Releases {
       throw notCached(name)
     }
     if (known !== undefined && check !== undefined && this.#isFresh(check)) {
-      const answer = answerOf({ ...check, known }, 'hit')
+      const answer = this.#answerOf({ ...check, known }, 'hit')
       const isCurrent = whileYoung(check.at, this.#freshForMs(check), this.#parts.now)
       return answer.outcome === 'hit' ? { ...answer, isCurrent } : answer
     }
 
     const flight = this.#begin(address, version, { call, whole: false })
     if (known === undefined || isEmpty(known)) {
-      return answerOf(
+      return this.#answerOf(
         await waitFor(flight.done, call.deadline.signal, { name, hostname }),
         flight.joined ? 'coalesced' : 'miss',
       )
     }
     // A pinned and complete release can only grow: nobody waits for that.
     if (held.pin !== undefined && known.release.complete) {
-      return check === undefined ? { value: known, outcome: 'hit' } : answerOf({ ...check, known }, 'hit')
+      return check === undefined ? { value: known, outcome: 'hit' } : this.#answerOf({ ...check, known }, 'hit')
     }
     // Without the platforms that are unanswered there is no answer that could be given early.
     const patienceMs = known.unanswered === undefined ? this.#parts.freshness.graceMs : call.deadline.remainingMs()
     if (await settledWithin(flight.done, patienceMs)) {
-      return answerOf(await flight.done, flight.joined ? 'coalesced' : 'miss')
+      return this.#answerOf(await flight.done, flight.joined ? 'coalesced' : 'miss')
     }
-    return { value: known, outcome: 'stale', reason: slowOrigin({ name, hostname }) }
+    const confirmedAt = check?.confirmedAt ?? Date.parse(known.release.recordedAt)
+    return this.#stale(known, slowOrigin({ name, hostname }), confirmedAt)
   }
 
   /**
@@ -151,8 +154,9 @@ export class Releases {
       const refreshed = await this.#refresh.run(address, version, {
         ...{ held, hops, whole: true, replace, abandoned },
       })
-      this.#keep(address, version, refreshed)
-      return refreshed
+      const check: Check = { ...refreshed, confirmedAt: refreshed.at }
+      this.#keep(address, version, check)
+      return check
     })
     return await done
   }
@@ -185,7 +189,7 @@ export class Releases {
       name: nameOf(address, version),
       hostname: address.hostname,
     })
-    return answerOf(check, joined ? 'coalesced' : 'miss')
+    return this.#answerOf(check, joined ? 'coalesced' : 'miss')
   }
 
   /**
@@ -232,6 +236,14 @@ export class Releases {
     return this.#running.idle()
   }
 
+  #answerOf({ known, failure, confirmedAt }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
+    return failure === undefined ? { value: known, outcome } : this.#stale(known, failure, confirmedAt)
+  }
+
+  #stale(known: KnownRelease, reason: MirrorError, confirmedAt: number): Answer<KnownRelease> {
+    return { value: known, outcome: 'stale', reason, staleForMs: Math.max(0, this.#parts.now() - confirmedAt) }
+  }
+
   #isFresh(check: Check): boolean {
     const age = this.#parts.now() - check.at
     return age >= 0 && age < this.#freshForMs(check)
@@ -263,7 +275,8 @@ export class Releases {
     const known = held.release === undefined ? before?.known : knownRelease(held.release, before?.known)
     let check: Check
     try {
-      check = await this.#refresh.run(address, version, { held, ...question })
+      const refreshed = await this.#refresh.run(address, version, { held, ...question })
+      check = { ...refreshed, confirmedAt: refreshed.at }
     } catch (error) {
       if (isMirrorError(error) && !question.abandoned.aborted) {
         this.#failures.set(name, { at: this.#parts.now(), error })
@@ -271,7 +284,8 @@ export class Releases {
       if (known === undefined || isEmpty(known) || !isMirrorError(error) || question.abandoned.aborted) throw error
       // Withdrawn before anybody installed it: its evidence alone keeps nothing alive.
       if (isNotFound(error) && held.pin === undefined) throw error
-      check = { known, at: this.#parts.now(), failure: error }
+      const confirmedAt = before?.confirmedAt ?? Date.parse(known.release.recordedAt)
+      check = { known, at: this.#parts.now(), failure: error, confirmedAt }
       this.#parts.log.warn(
         { release: name, err: error },
         'an origin could not confirm a release; what is held is served',
@@ -286,10 +300,6 @@ export class Releases {
     if (check.failure === undefined) this.#failures.delete(nameOf(address, version))
     this.#parts.catalogue.editions.end(formatProviderAddress(address))
   }
-}
-
-function answerOf({ known, failure }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
-  return failure === undefined ? { value: known, outcome } : { value: known, outcome: 'stale', reason: failure }
 }
 
 /** Nobody is ever asked; top-level, so that it keeps nothing in memory. */

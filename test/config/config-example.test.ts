@@ -16,6 +16,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'terramirror-example-'))
   text = await readFile(example, 'utf8')
   await writeFile(join(folder, 'git-token'), 'git-secret\n')
+  await writeFile(join(folder, 'admin-token'), 'admin-secret\n')
 })
 afterAll(() => rm(folder, { recursive: true }))
 
@@ -56,14 +57,14 @@ function isCovered(lines: string[], index: number): boolean {
   return /^ *# /.test(lines[index - 1] ?? '')
 }
 
-/** Deletes the `#` before every setting; of the alternatives for `tls`, one is kept. */
+/** Deletes the `#` before every setting; of the alternatives for `tls` and `admin.listen`, one each is kept. */
 function switchOn(example: string, choice: number): string {
-  let alternative = -1
-  return example
-    .split('\n')
-    .map((line) => line.replace(/^( *)#(?=\S)/, '$1'))
-    .filter((line) => !/^ *tls:/.test(line) || ++alternative === choice)
-    .join('\n')
+  const lines = example.split('\n').map((line) => line.replace(/^( *)#(?=\S)/, '$1'))
+  const dropped = [/^ *tls:/, /^ +listen:/].flatMap((alternative) => {
+    const found = lines.filter((line) => alternative.test(line))
+    return found.filter((_, index) => index !== choice % found.length)
+  })
+  return lines.filter((line) => !dropped.includes(line)).join('\n')
 }
 
 function collectKeys(value: unknown, path: readonly string[] = []): string[] {

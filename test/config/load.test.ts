@@ -42,6 +42,7 @@ describe('defaults', () => {
       dataDir: join(folder, 'data'),
       stateDir: join(folder, 'data/state'),
       mode: 'online',
+      admin: { listen: { host: '127.0.0.1', port: 8444 } },
       defaultOrigin: 'registry.terraform.io',
       origins: {
         'registry.terraform.io': origin,
@@ -52,6 +53,7 @@ describe('defaults', () => {
       freshness: { versions: 300_000, discovery: 3_600_000, notFound: 30_000 },
       archives: { maxArchiveSize: 2_000_000_000, recheckAfter: 86_400_000, delivery: 'verified' },
       verification: defaults,
+      metrics: { perProvider: false },
       log: { level: 'info', format: 'auto' },
     })
   })
@@ -89,6 +91,38 @@ origins:
     ])
     const strict = 'origins: { registry.opentofu.org: { verification: { signatures: required } } }'
     expect((await load({ yaml: strict })).origins['registry.opentofu.org']?.verification.signatures).toBe('required')
+  })
+})
+
+describe('admin', () => {
+  test('is on loopback, at port 8444, or at any free one as the public port is', async () => {
+    expect((await load({ yaml: '' })).admin).toEqual({ listen: { host: '127.0.0.1', port: 8444 } })
+    expect((await load({ yaml: 'admin:' })).admin).toEqual({ listen: { host: '127.0.0.1', port: 8444 } })
+    expect((await load({ yaml: 'listen: { port: 0 }' })).admin).toEqual({ listen: { host: '127.0.0.1', port: 0 } })
+    const given = 'listen: { port: 0 }\nadmin: { listen: { port: 9444 } }'
+    expect((await load({ yaml: given })).admin).toMatchObject({ listen: { port: 9444 } })
+  })
+
+  test('can be a socket below the folder of the file, or off', async () => {
+    const { admin } = await load({ yaml: 'admin: { listen: { socket: run/admin.sock } }\nlisten: { tls: off }' })
+    expect(admin).toEqual({ listen: { socket: join(folder, 'run', 'admin.sock') } })
+    expect((await load({ yaml: 'admin: off' })).admin).toBe('off')
+  })
+
+  test.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])('without TLS it may listen on %s', async (host) => {
+    const { admin } = await load({ yaml: `listen: { tls: off }\nadmin: { listen: { host: "${host}" } }` })
+    expect(admin).toMatchObject({ listen: { host } })
+  })
+
+  test('takes its token from TERRAMIRROR_ADMIN_TOKEN where the file has none', async () => {
+    const env = { TERRAMIRROR_ADMIN_TOKEN: 'of-the-environment' }
+    expect((await load({ yaml: '', env })).admin).toMatchObject({ token: 'of-the-environment' })
+    expect((await load({ yaml: 'admin: { token: of-the-file }', env })).admin).toMatchObject({ token: 'of-the-file' })
+    expect((await load({ yaml: 'admin: off', env })).admin).toBe('off')
+    expect((await load({ yaml: '', env: { TERRAMIRROR_ADMIN_TOKEN: '' } })).admin).not.toHaveProperty('token')
+    const message = await problem({ yaml: '', env: { TERRAMIRROR_ADMIN_TOKEN: 'se cret' } })
+    expect(message).toMatch(/^environment variable TERRAMIRROR_ADMIN_TOKEN: expected a token of printable ASCII/)
+    expect(message).not.toContain('se cret')
   })
 })
 
@@ -152,6 +186,15 @@ describe('wrong values', () => {
     [`publicUrl: 'https://a"b/'`, 'publicUrl: expected an absolute https URL whose host is a name or an address'],
     ['publicUrl: https://a$b/', 'publicUrl: expected an absolute https URL whose host is a name or an address'],
     ['mode: offline', 'mode: expected online or sealed'],
+    ['admin: on', 'admin: expected off or { listen: …, token: TOKEN }'],
+    ['admin: { listen: { socket: a, port: 1 } }', 'unknown key admin.listen.'],
+    ['admin: { lisen: {} }', 'unknown key admin.lisen; did you mean "listen"?'],
+    ['admin: { token: "two words" }', 'admin.token: expected a token of printable ASCII characters without spaces'],
+    ['listen: { port: 8444 }', 'admin.listen.port: the same as listen.port'],
+    [
+      'listen: { tls: off }\nadmin: { listen: { host: 0.0.0.0 } }',
+      'admin.listen.host: expected 127.0.0.1, ::1 or localhost',
+    ],
     [
       'freshness: { notFound: 2m }',
       'freshness.notFound: expected a time such as 500ms, 30s, 5m, 24h or 7d, at most 60s',

@@ -14,6 +14,7 @@ let folder: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'terramirror-reference-'))
   await writeFile(join(folder, 'git-token'), 'git-secret\n')
+  await writeFile(join(folder, 'admin-token'), 'admin-secret\n')
 })
 afterAll(() => rm(folder, { recursive: true }))
 

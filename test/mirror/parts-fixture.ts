@@ -125,7 +125,6 @@ export function createParts(options: PartsOptions = {}): TestParts {
     judged: (verdict) => observed.push(`judged ${verdict}`),
     releaseChanged: () => observed.push('changed'),
     downloading: (change) => observed.push(`downloading ${change}`),
-    evicted: (what) => observed.push(`evicted ${what}`),
   }
   const inventory = new Inventory({ log })
   const catalogue = new Catalogue(records, inventory, log)

@@ -115,7 +115,6 @@ export function createModuleParts(
     judged: () => undefined,
     releaseChanged: () => void observed.push('changed'),
     downloading: () => undefined,
-    evicted: () => undefined,
   }
   const fetches = new ModuleFetches({
     ...{ catalogue, claims: inventory.claims, lists, blobs, upstreamFor, shutdown, observer, now, log },

@@ -1,7 +1,7 @@
 import type { Log } from '../../log.ts'
 import type { BlobLeases } from '../../store/blob-leases.ts'
 import { ConcurrencyLimit } from '../../store/concurrency-limit.ts'
-import type { MirrorObserver } from '../observer.ts'
+import type { SpaceObserver } from '../observer.ts'
 import type { PinnedSets } from '../pins/pinned-sets.ts'
 import { blobsOf, type HeldItem } from '../stock/held-item.ts'
 import type { Inventory } from '../stock/inventory.ts'
@@ -28,7 +28,7 @@ export interface EvictorParts {
   readonly removal: Pick<ItemRemoval, 'remove'>
   readonly orphans: Pick<OrphanSweep, 'run'>
   readonly leases: BlobLeases
-  readonly observer: Pick<MirrorObserver, 'evicted'>
+  readonly observer: Pick<SpaceObserver, 'evicted'>
   readonly shutdown: AbortSignal
   readonly log: Log
 }
@@ -129,7 +129,7 @@ export class Evictor {
       log.warn({ items: owners.map(({ name }) => name), err: error }, 'could not evict')
     }
     if (freed === 0) return 0
-    observer.evicted('unused', freed)
+    observer.evicted({ reason: 'maxSize', bytes: freed })
     const items = owners.map(({ name }) => name)
     log.info({ items, bytes: freed, usedAt: new Date(usedAt).toISOString() }, 'evicted to make space')
     return freed

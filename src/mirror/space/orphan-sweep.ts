@@ -2,7 +2,7 @@ import type { Log } from '../../log.ts'
 import { assertSha256, type Sha256 } from '../../protocol/package-hash.ts'
 import type { BlobLeases } from '../../store/blob-leases.ts'
 import type { BlobStore } from '../../store/blob-store.ts'
-import type { MirrorObserver } from '../observer.ts'
+import type { SpaceObserver } from '../observer.ts'
 import type { Inventory } from '../stock/inventory.ts'
 
 /** What `OrphanSweep` is made of. */
@@ -10,7 +10,7 @@ export interface OrphanSweepParts {
   readonly inventory: Pick<Inventory, 'needs' | 'claims' | 'whenReconciled'>
   readonly blobs: BlobStore
   readonly leases: BlobLeases
-  readonly observer: Pick<MirrorObserver, 'evicted'>
+  readonly observer: Pick<SpaceObserver, 'evicted'>
   readonly log: Log
 }
 
@@ -39,7 +39,7 @@ export class OrphanSweep {
       if (!(await this.#remove(assertSha256(digest)))) continue
       files += 1
       bytes += diskBytes
-      observer.evicted('orphan', diskBytes)
+      observer.evicted({ reason: 'orphan', bytes: diskBytes })
     }
     if (files > 0) log.info({ files, bytes }, 'removed files that nobody names')
     return bytes
