@@ -152,7 +152,7 @@ export function createWarm(options: WarmOptions = {}) {
   const modules = new Modules({ ...common, fetches: new ModuleFetches(common), ...freshness })
   const calls = new ModuleCallsReader({ records, blobs, readConfiguration, shutdown: shutdown.signal, log })
   const warm = new Warm({
-    ...{ mirror, modules, view, sealed, readLockFile, readConfiguration },
+    ...{ mirror, modules, view, sealed, readLockFile, readConfiguration, log },
     readCalls: (record, subfolder) => calls.read(record, subfolder),
     defaultOrigin: parseHostname(HOST),
   })
