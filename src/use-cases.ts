@@ -189,5 +189,5 @@ function createWarm(parts: UseCaseParts, useCases: Pick<UseCases, 'mirror' | 'mo
   const calls = new ModuleCallsReader({ records: folder.records, blobs, readConfiguration, shutdown, log })
   const readCalls: ReadCalls = (record, subfolder) => calls.read(record, subfolder)
   const sealed = upstreams === undefined
-  return new Warm({ ...useCases, view, sealed, readCalls, readLockFile, readConfiguration, defaultOrigin })
+  return new Warm({ ...useCases, view, sealed, readCalls, readLockFile, readConfiguration, defaultOrigin, log })
 }

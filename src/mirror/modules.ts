@@ -43,12 +43,22 @@ export interface ModulesParts {
   readonly log: Log
 }
 
+/** What is remembered of a module version beside its record. Times in milliseconds since 1970. */
+export interface RememberedModule {
+  /** When its source was last asked whether it moved, well or badly. */
+  readonly checkedAt: number | undefined
+  readonly failure: { readonly at: number; readonly error: MirrorError } | undefined
+  readonly movedTag: { readonly at: number; readonly offered: string } | undefined
+}
+
 /** Modules as archives: from what is held, else fetched once for all who ask. */
 export class Modules {
   readonly #parts: ModulesParts
   readonly #fetches: SingleFlight<ModuleRecord>
   readonly #checks: SingleFlight<ModuleRecord>
   readonly #failures = new LRUCache<string, { at: number; error: unknown }>({ max: 1_000 })
+  /** Why the last fetch failed, for explanations alone. */
+  readonly #lastFailures = new LRUCache<string, { readonly at: number; readonly error: MirrorError }>({ max: 1_000 })
   /** When the source of a held module was asked whether it moved, and for how long that counts. */
   readonly #checked = new LRUCache<string, { at: number; forMs: number }>({ max: 5_000 })
 
@@ -128,6 +138,16 @@ export class Modules {
     return { before, record: await done }
   }
 
+  /** What is remembered of a version beside its record; asks nobody. Times in milliseconds since 1970. */
+  remembered(id: ModuleId): RememberedModule {
+    const name = formatModuleName(id)
+    return {
+      checkedAt: this.#checked.peek(name)?.at,
+      failure: this.#lastFailures.peek(name),
+      movedTag: this.#parts.fetches.movedTag(id),
+    }
+  }
+
   /** Waits until nothing is being fetched. */
   async idle(): Promise<void> {
     await Promise.all([this.#fetches.idle(), this.#checks.idle(), this.#parts.lists.idle()])
@@ -179,9 +199,11 @@ export class Modules {
     try {
       const record = await fetches.first(id, request)
       this.#checked.set(name, { at: now(), forMs: this.#parts.freshForMs })
+      this.#lastFailures.delete(name)
       return record
     } catch (error) {
       if (request.abandoned.aborted) throw error
+      if (isMirrorError(error)) this.#lastFailures.set(name, { at: now(), error })
       log.warn({ module: name, err: error }, 'could not fetch a module')
       throw error
     }

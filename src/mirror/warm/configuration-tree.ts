@@ -26,7 +26,10 @@ export async function readConfigurationTree(
     const own = byFolder.get(folder)
     if (own === undefined) {
       const reason = 'its files are not a part of the request'
-      tree.refused.push({ item: `./${folder}`, refusal: { outcome: 'failed', reason } })
+      tree.refused.push({
+        item: folder.startsWith('..') ? folder : `./${folder}`,
+        refusal: { outcome: 'failed', reason },
+      })
       continue
     }
     const facts = await readConfiguration(new Map(own), folder, { registry: defaultOrigin })
