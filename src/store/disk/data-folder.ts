@@ -42,8 +42,6 @@ export interface DataFolder extends AsyncDisposable {
   measureQuarantine(): Promise<{ readonly files: number; readonly bytes: number }>
   /** Absolute. */
   readonly dataDir: string
-  /** Bytes that its disk has free for us. @throws MirrorError `STORAGE_FAILED` */
-  free(): Promise<number>
 }
 
 /**
