@@ -3,6 +3,7 @@ import type { Config } from './config/schema.ts'
 import { readLockFile } from './hcl/hcl-reader.ts'
 import type { PinnedSets } from './mirror/pins/pinned-sets.ts'
 import { Pins } from './mirror/pins/pins.ts'
+import type { View } from './mirror/view.ts'
 import type { OriginStates } from './upstream/origin-states.ts'
 import type { UseCases } from './use-cases.ts'
 
@@ -12,11 +13,12 @@ export interface OperationsParts {
   readonly useCases: UseCases
   readonly pins: PinnedSets
   readonly origins: OriginStates
+  readonly view: View
 }
 
 /** Puts the use cases of operators together, as the admin app takes them. */
-export function createOperations({ useCases, pins: sets, origins }: OperationsParts): Operations {
-  const { jobs, warm, inventory } = useCases
+export function createOperations({ useCases, pins: sets, origins, view }: OperationsParts): Operations {
+  const { jobs, warm, inventory, care } = useCases
   const missing = (): never => {
     throw new Error('not merged yet')
   }
@@ -28,11 +30,11 @@ export function createOperations({ useCases, pins: sets, origins }: OperationsPa
     },
     origins: { list: () => origins.list(inventory.all()) },
     pins: new Pins({ sets, inventory, jobs, readLockFile }),
-    verify: { start: missing },
+    verify: { start: (request) => jobs.start(care.verify, request) },
     stock: { listPackages: missing, listModules: missing },
     statistics: { read: missing },
-    purge: { purge: missing },
-    refresh: { refresh: missing },
-    explain: { explain: missing },
+    purge: care.purge,
+    refresh: care.refresh,
+    explain: { explain: (address, version) => care.explain.explain(view, address, version) },
   }
 }

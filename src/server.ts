@@ -101,6 +101,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     folder,
     inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
+    checked,
     space,
     pins,
     metrics,
@@ -109,6 +110,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     shutdown: shutdown.signal,
   })
 
+  await useCases.care.recover()
   let lifecycle: Lifecycle = 'starting'
   const account = new RequestAccount({ log, metrics })
   const documents = new HotDocuments(account)
@@ -144,7 +146,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
     ),
   )
-  const operations = createOperations({ config, useCases, pins, origins })
+  const operations = createOperations({ config, useCases, pins, origins, view })
   const admin = await openAdmin(parts, { state, operations, identity, metrics, onHandshakeFailure })
   if (admin !== undefined) opened.defer(() => admin.close(0))
   const listener = await openListener({
@@ -161,6 +163,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   void useCases.jobs
     .resumeAll()
     .catch((error: unknown) => log.error({ err: error }, 'could not take up the jobs of before'))
+  void useCases.care.keepVerifying()
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {

@@ -1,3 +1,4 @@
+import { type Care, type CareParts, createCare } from './care.ts'
 import type { Config, OriginConfig } from './config/schema.ts'
 import { readConfiguration, readLockFile } from './hcl/hcl-reader.ts'
 import type { Log } from './log.ts'
@@ -24,7 +25,9 @@ import { Evictor } from './mirror/space/evictor.ts'
 import { OrphanSweep } from './mirror/space/orphan-sweep.ts'
 import type { Space } from './mirror/space/space.ts'
 import type { BlobClaims } from './mirror/stock/blob-claims.ts'
+import { packageItem } from './mirror/stock/held-item.ts'
 import { Inventory } from './mirror/stock/inventory.ts'
+import { formatPackageName } from './mirror/stock/item-name.ts'
 import { ItemRemoval } from './mirror/stock/item-removal.ts'
 import { RecordedModules, RecordedPackages } from './mirror/stock/recorded-items.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
@@ -34,7 +37,10 @@ import type { ReadCalls } from './mirror/warm/module-walk.ts'
 import { Warm } from './mirror/warm/warm.ts'
 import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
 import type { Hostname } from './protocol/hostname.ts'
+import type { Sha256 } from './protocol/package-hash.ts'
+import { parsePlatform } from './protocol/platform.ts'
 import type { BlobStore } from './store/blob-store.ts'
+import type { CheckedBlobStore } from './store/checked-blob-store.ts'
 import type { DataFolder } from './store/disk/data-folder.ts'
 import type { Journal } from './store/journal.ts'
 import type { StateStore } from './store/state-store.ts'
@@ -56,6 +62,8 @@ export interface UseCaseParts {
   /** Where the inventory is kept from one start to the next. */
   readonly inventoryJournal: Journal
   readonly blobs: BlobStore
+  /** The part of `blobs` that hashes. */
+  readonly checked: CheckedBlobStore
   readonly space: Space
   /** What this one instance keeps for itself. */
   readonly state: StateStore
@@ -77,6 +85,8 @@ export interface UseCases {
   readonly modules: Modules
   readonly inventory: Inventory
   readonly removal: ItemRemoval
+  readonly calls: ModuleCallsReader
+  readonly care: Care
   /** Brings the inventory up to date, in the background: for when clients are served. Never rejects. */
   takeStock(): Promise<void>
   /** `resumeAll` is for the caller, when all kinds are registered and clients are served. */
@@ -94,20 +104,33 @@ export function createUseCases(parts: UseCaseParts): UseCases {
   const catalogue = new Catalogue(folder.records, inventory, log)
   const moduleCatalogue = new ModuleCatalogue(folder.records, inventory, log)
   const clientWork = new ClientWork()
+  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
+  const calls = new ModuleCallsReader({ records: folder.records, blobs, readConfiguration, shutdown, log })
+  const forget = async (digest: Sha256): Promise<void> => {
+    await hashes.forget(digest)
+    await calls.forget(digest)
+  }
+  const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs, forget })
   const common = { ...parts, claims: inventory.claims, observer, freshness: freshnessOf(parts.config), clientWork }
-  const mirror = createMirror({ ...common, catalogue })
-  const modules = createModules({ ...common, catalogue: moduleCatalogue })
-  const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs })
+  const providers = createMirror({ ...common, catalogue, hashes, removal })
+  const { mirror } = providers
+  const { modules, moduleLists } = createModules({ ...common, catalogue: moduleCatalogue })
   makeSpace({ ...common, inventory, removal })
-  const { state: store, now } = parts
+  const { state: store, now, space, metrics, upstreams } = parts
   const jobs = new Jobs({ store, clientWork, observer: parts.metrics.jobs, now, log })
-  const warm = createWarm(parts, { mirror, modules })
+  const warm = createWarm(parts, { mirror, modules, calls })
   jobs.register(warm.kind)
+  const care = createCare({
+    ...{ ...parts, ...providers, catalogue, moduleCatalogue, moduleLists, modules, inventory, removal, jobs },
+    ...{ isSealed: upstreams === undefined, records: folder.records, leases: space.leases, observer: metrics.storage },
+  })
   return {
     mirror,
     modules,
     inventory,
     removal,
+    calls,
+    care,
     takeStock: () => inventory.start([new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)], shutdown),
     jobs,
     warm,
@@ -147,8 +170,10 @@ function makeSpace(parts: SharedParts & { inventory: Inventory; removal: ItemRem
   space.ledger.evictBy((options) => evictor.evict(options))
 }
 
-function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
-  const { config, folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
+function createMirror(
+  parts: SharedParts & { catalogue: Catalogue; hashes: PackageHashes; removal: ItemRemoval },
+): Pick<CareParts, 'versions' | 'releases' | 'replacement' | 'archives'> & { mirror: Mirror } {
+  const { config, folder, catalogue, hashes, removal, claims, blobs, origins, upstreams, shutdown, observer } = parts
   const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
@@ -161,16 +186,21 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
   const common = { catalogue, claims, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
   const replacement = new ReleaseReplacement({
     ...{ catalogue, records: folder.records, recorder: new ReleaseRecorder({ catalogue, claims, blobs, log }), log },
-    removeArchive: async () => undefined,
+    removeArchive: (address, archive) => {
+      const id = { address, version: archive.version, platform: parsePlatform(archive.platform) }
+      return removal.remove(packageItem(formatPackageName(id), archive))
+    },
   })
   const releases = new Releases({ ...common, versions, rulesFor, freshness, replacement })
-  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
-  return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  return { mirror, versions, releases, replacement, archives }
 }
 
-function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Modules {
+function createModules(
+  parts: SharedParts & { catalogue: ModuleCatalogue },
+): Pick<CareParts, 'modules' | 'moduleLists'> {
   const { folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
   const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
@@ -180,13 +210,13 @@ function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Mod
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
-  return new Modules({ ...common, fetches, clientWork, ...freshness })
+  return { modules: new Modules({ ...common, fetches, clientWork, ...freshness }), moduleLists: lists }
 }
 
-function createWarm(parts: UseCaseParts, useCases: Pick<UseCases, 'mirror' | 'modules'>): Warm {
-  const { config, folder, blobs, upstreams, view, shutdown, log } = parts
+function createWarm(parts: UseCaseParts, useCases: Pick<UseCases, 'mirror' | 'modules' | 'calls'>): Warm {
+  const { config, upstreams, view, log } = parts
   const { defaultOrigin } = config
-  const calls = new ModuleCallsReader({ records: folder.records, blobs, readConfiguration, shutdown, log })
+  const { calls } = useCases
   const readCalls: ReadCalls = (record, subfolder) => calls.read(record, subfolder)
   const sealed = upstreams === undefined
   return new Warm({ ...useCases, view, sealed, readCalls, readLockFile, readConfiguration, defaultOrigin, log })

@@ -140,15 +140,25 @@ export function createWarm(options: WarmOptions = {}) {
   const modulesUpstream = new ManyModules()
   const { sealed = false, view = { id: 'test', allowsOrigin: (host) => host === HOST } } = options
   const parts = createParts({ ...options, upstreamFor: () => (sealed ? undefined : providers) })
-  const { records, blobs, mirror, log, lines, clock, shutdown } = parts
+  const { records, blobs, inventory, mirror, log, lines, clock, shutdown } = parts
   const { now } = clock
-  const catalogue = new ModuleCatalogue(records, log)
+  const catalogue = new ModuleCatalogue(records, inventory, log)
   const upstreamFor = () => (sealed ? undefined : modulesUpstream)
   const stored = { cache: new MemoryMetadataCache(), prefix: 'module-versions', parse: parseStoredModuleVersions }
   const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown: shutdown.signal })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const observer = { judged: () => undefined, releaseChanged: () => undefined, downloading: () => undefined }
-  const common = { catalogue, lists, blobs, upstreamFor, observer, shutdown: shutdown.signal, now, log }
+  const common = {
+    catalogue,
+    claims: inventory.claims,
+    lists,
+    blobs,
+    upstreamFor,
+    observer,
+    shutdown: shutdown.signal,
+    now,
+    log,
+  }
   const modules = new Modules({ ...common, fetches: new ModuleFetches(common), ...freshness })
   const calls = new ModuleCallsReader({ records, blobs, readConfiguration, shutdown: shutdown.signal, log })
   const warm = new Warm({
