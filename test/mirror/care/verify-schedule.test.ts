@@ -15,7 +15,7 @@ function scheduled(records = new MemoryRecordStore()) {
     let last = times[0] ?? 0
     const now = (): number => last
     const begin = async (): Promise<void> => void begun.push(last)
-    const schedule = new VerifySchedule({ records, every: 7 * DAY, begin, shutdown: stop.signal, now, log: silentLog })
+    const schedule = new VerifySchedule({ records, every: 7 * DAY, begin, shutdown: stop.signal, now, log: silentLog() })
     const running = schedule.run()
     await new Promise((resolve) => setTimeout(resolve, 30))
     last = times.at(-1) ?? last
@@ -48,7 +48,7 @@ it('begins when it is time, once', async () => {
   // The first look is the start; ten minutes and a week are over at every one after it.
   const now = (): number => (calls++ === 0 ? 7 * DAY : 7 * DAY + HOUR)
   const begin = async (): Promise<void> => void begun.push(now())
-  const schedule = new VerifySchedule({ records, every: 7 * DAY, begin, shutdown: stop.signal, now, log: silentLog })
+  const schedule = new VerifySchedule({ records, every: 7 * DAY, begin, shutdown: stop.signal, now, log: silentLog() })
   const running = schedule.run()
   await expect.poll(() => begun.length).toBe(1)
   await new Promise((resolve) => setTimeout(resolve, 30))
