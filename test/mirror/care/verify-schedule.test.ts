@@ -15,7 +15,14 @@ function scheduled(records = new MemoryRecordStore()) {
     let last = times[0] ?? 0
     const now = (): number => last
     const begin = async (): Promise<void> => void begun.push(last)
-    const schedule = new VerifySchedule({ records, every: 7 * DAY, begin, shutdown: stop.signal, now, log: silentLog() })
+    const schedule = new VerifySchedule({
+      records,
+      every: 7 * DAY,
+      begin,
+      shutdown: stop.signal,
+      now,
+      log: silentLog(),
+    })
     const running = schedule.run()
     await new Promise((resolve) => setTimeout(resolve, 30))
     last = times.at(-1) ?? last
