@@ -143,9 +143,10 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   )
   const operations = createOperations({
-    ...{ config, useCases, folder, state, checked, space, pins, origins, metrics, view, now, log },
+    ...{ config, useCases, folder, state, blobs, checked, space, pins, origins, metrics, view, now, log },
     shutdown: shutdown.signal,
   })
+  await operations.recover()
   const admin = await openAdmin(parts, { state, operations, identity, metrics, onHandshakeFailure })
   if (admin !== undefined) opened.defer(() => admin.close(0))
   const listener = await openListener({

@@ -1,7 +1,9 @@
 import type { Config, OriginConfig } from './config/schema.ts'
+import { readConfiguration } from './hcl/hcl-reader.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import { Archives } from './mirror/archives.ts'
+import { ModuleCallsReader } from './mirror/care/module-calls-reader.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { ClientWork } from './mirror/client-work.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
@@ -74,8 +76,10 @@ export interface UseCases {
   readonly versions: Versions
   readonly moduleLists: ModuleLists
   readonly releases: Releases
+  readonly replacement: ReleaseReplacement
   readonly archives: Archives
   readonly hashes: PackageHashes
+  readonly calls: ModuleCallsReader
   readonly inventory: Inventory
   readonly removal: ItemRemoval
   readonly usage: Usage
@@ -99,7 +103,11 @@ export async function createUseCases(parts: UseCaseParts): Promise<UseCases> {
   const catalogue = new Catalogue(folder.records, inventory, log)
   const moduleCatalogue = new ModuleCatalogue(folder.records, inventory, log)
   const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
-  const forget = (digest: Sha256): Promise<void> => hashes.forget(digest)
+  const calls = new ModuleCallsReader({ records: folder.records, blobs, readConfiguration, shutdown, log })
+  const forget = async (digest: Sha256): Promise<void> => {
+    await hashes.forget(digest)
+    await calls.forget(digest)
+  }
   const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs, forget })
   const common = {
     ...{ ...parts, claims: inventory.claims, inventory, removal, usage, clientWork: new ClientWork() },
@@ -110,7 +118,7 @@ export async function createUseCases(parts: UseCaseParts): Promise<UseCases> {
   makeSpace(common)
   const journals = opened.move()
   return {
-    ...{ ...providers, ...modules, catalogue, moduleCatalogue, hashes, inventory, removal, usage },
+    ...{ ...providers, ...modules, catalogue, moduleCatalogue, hashes, calls, inventory, removal, usage },
     clientWork: common.clientWork,
     async takeStock() {
       const sources = [new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)]
@@ -180,7 +188,7 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue; hashes: Packa
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
-  return { mirror, versions, releases, archives }
+  return { mirror, versions, releases, replacement, archives }
 }
 
 function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }) {

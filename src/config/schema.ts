@@ -18,9 +18,11 @@ import {
   size,
   text,
   time,
+  timeOrOff,
   wholeNumber,
 } from './value-kinds.ts'
 
+const HOUR = 3_600_000
 const DAY = 86_400_000
 /** Most origins of registry.opentofu.org have no key, and OpenTofu itself accepts them (design, rule 1). */
 const OPENTOFU_REGISTRY = 'registry.opentofu.org'
@@ -165,6 +167,12 @@ export function createSections(folder: string) {
       'What providers must show, at every origin that has no rules of its own. registry.opentofu.org has a default of its own: `signatures: whenListed`.',
     ),
     admin: admin(path),
+    verify: section({
+      every: timeOrOff(HOUR, 3650 * DAY)
+        .prefault('7d')
+        .describe('All that is held is hashed again this often, and what is damaged is fetched again; `off`: never.'),
+      rate: size(1).prefault('50MB').describe('The most that is read for it, per second.'),
+    }).describe('How what is held is verified in the background; `terramirror verify` does it now.'),
     metrics: section({
       perProvider: flag()
         .prefault(false)

@@ -208,3 +208,10 @@ export function isProxyUrl(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.pathname === '/' && !url.search
 }
+
+/** A time, or `off`. */
+export function timeOrOff(minimum: number, maximum: number) {
+  return z
+    .union([z.literal('off'), time(minimum, maximum)], { error: 'expected off, or a time such as 24h or 7d' })
+    .meta({ kind: 'time, or `off`' })
+}

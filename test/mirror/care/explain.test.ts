@@ -126,9 +126,7 @@ describe('a version is explained', () => {
     await parts.upstream.publish('1.0.0', { generation: 2 })
     await parts.releases.refresh(widget, v1, newCall())
     const answer = await parts.ask('1.0.0')
-    expect(answer.summary).toMatch(
-      /is served as it was first installed; its origin offers other bytes by now/,
-    )
+    expect(answer.summary).toMatch(/is served as it was first installed; its origin offers other bytes by now/)
     const changed = answer.findings.find(({ verdict }) => verdict === 'changed')
     expect(changed).toMatchObject({ about: 'release', code: 'RELEASE_CHANGED' })
     expect(changed?.text).toContain(held)
