@@ -22,7 +22,7 @@ it('what is shown is as it is when the metrics are read', async () => {
   ready = true
   const text = await metrics.text()
   expect(text).toMatch(/^terramirror_ready 1$/m)
-  const [, free = '', size = ''] = /_free_bytes (\d+)[\s\S]*_size_bytes (\d+)$/m.exec(text) ?? []
+  const [, free = '', size = ''] = /_free_bytes (\d+)$.*^terramirror_disk_size_bytes (\d+)$/ms.exec(text) ?? []
   expect(Number(free)).toBeGreaterThan(0)
   expect(Number(size)).toBeGreaterThanOrEqual(Number(free))
   expect(text).toMatch(/^terramirror_certificate_expiry_timestamp_seconds\{certificate="authority"\} \d+$/m)
