@@ -176,6 +176,11 @@ export class Catalogue {
     return names.map(parseVersion).filter((version) => version !== undefined)
   }
 
+  /** The evidence of a version as it is on the disk. @throws MirrorError `STORAGE_FAILED` */
+  readRelease(address: ProviderAddress, version: Version): Promise<Release | undefined> {
+    return this.#read([...versionKey(address, version), 'release'], Release)
+  }
+
   /** The record of an archive as it is on the disk. @throws MirrorError `STORAGE_FAILED` */
   readArchive(address: ProviderAddress, version: Version, platform: Platform): Promise<ArchiveRecord | undefined> {
     return this.#read(archiveKey(address, version, platform), ArchiveRecord)
@@ -220,7 +225,7 @@ export class Catalogue {
   /** A signed release stands for the trust record, which was written before it and may have been damaged since. */
   async #findSignedRelease(address: ProviderAddress): Promise<TrustRecord | undefined> {
     for (const version of await this.recordedVersions(address)) {
-      const release = await this.#read([...versionKey(address, version), 'release'], Release)
+      const release = await this.readRelease(address, version)
       for (const { authentication } of Object.values(release?.platforms ?? {})) {
         if (release === undefined || authentication.rule !== 'signed-checksums') continue
         const { keyId, fingerprint } = authentication.signer

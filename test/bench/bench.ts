@@ -13,6 +13,7 @@ import { formatPlainSection, formatReport } from './report.ts'
 import type { Section } from './row.ts'
 import { openStage, type Stage } from './stage.ts'
 import { measureStart } from './start.ts'
+import { measureStock } from './stock.ts'
 import { assertTools, type Tool } from './tools.ts'
 
 const USAGE = `npm run bench -- [--only NAME,NAME] [--rounds N] [--write]
@@ -34,6 +35,7 @@ const SECTIONS: Readonly<Record<string, { tools: readonly Tool[]; measure: (stag
   h1: { tools: ['unzip', 'openssl'], measure: measureH1 },
   start: { tools: [], measure: measureStart },
   memory: { tools: [], measure: measureMemory },
+  stock: { tools: [], measure: measureStock },
   init: { tools: ['terraform'], measure: measureInit },
 }
 

@@ -6,10 +6,11 @@ import { formatPlatform } from '../../protocol/platform.ts'
 import { formatProviderAddress } from '../../protocol/provider-address.ts'
 import type { Version } from '../../protocol/version.ts'
 import { ConcurrencyLimit } from '../../store/concurrency-limit.ts'
-import type { Catalogue, HeldVersion } from '../catalogue.ts'
+import type { Catalogue } from '../catalogue.ts'
 import type { ModuleCatalogue } from '../module-catalogue.ts'
 import type { ModuleRecord } from '../module-record.ts'
 import type { PackageHashes } from '../package-hashes.ts'
+import type { Release } from '../release-record.ts'
 import type { HeldItem } from './held-item.ts'
 import type { Inventory } from './inventory.ts'
 import type { ItemQuery } from './item-index.ts'
@@ -112,14 +113,14 @@ export class Stock {
    */
   async listPackages(query: StockQuery, signal: AbortSignal): Promise<Page<HeldPackage>> {
     const { items, next } = await this.#page('package', query, signal)
-    const versions = new Map<string, Promise<HeldVersion>>()
+    const releases = new Map<string, Promise<Release | undefined>>()
     const rows = await inParallel(items, async (item) => {
       const id = parseItemName(item.name)
       if (id?.kind !== 'package') return undefined
       const name = `${formatProviderAddress(id.address)} ${id.version}`
-      const held = versions.get(name) ?? this.#parts.catalogue.look(id.address, id.version)
-      versions.set(name, held)
-      return await this.#packageRow(item, id, await held)
+      const release = releases.get(name) ?? this.#parts.catalogue.readRelease(id.address, id.version)
+      releases.set(name, release)
+      return await this.#packageRow(item, id, release)
     })
     return { items: rows, next }
   }
@@ -150,9 +151,12 @@ export class Stock {
   async #packageRow(
     { name }: HeldItem,
     { address, version, platform }: ItemId & { kind: 'package' },
-    { release, archives }: HeldVersion,
+    release: Promise<Release | undefined>,
   ): Promise<HeldPackage | undefined> {
-    const record = archives.get(formatPlatform(platform))
+    const [record, evidence] = await Promise.all([
+      this.#parts.catalogue.readArchive(address, version, platform),
+      release,
+    ])
     if (record === undefined) return undefined
     const { digest, size, filename, archiveUrl, cachedAt } = record
     return {
@@ -161,7 +165,7 @@ export class Stock {
       hashes: [zipHash(digest), ...((await this.#parts.hashes.find(digest)) ?? [])],
       authentication: shown(record.authentication),
       archiveUrl,
-      firstSeenAt: release?.firstSeenAt ?? cachedAt,
+      firstSeenAt: evidence?.firstSeenAt ?? cachedAt,
       cachedAt,
       ...this.#useOf(name),
     }

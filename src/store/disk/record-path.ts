@@ -5,6 +5,7 @@ import { assertRecordKey, assertRecordName } from '../record-name.ts'
 const MAX_PIECE = 200
 
 const PLAIN = /^[a-z0-9._~+=@-]$/
+const ALL_PLAIN = /^[a-z0-9._~+=@-]+$/
 const PLAIN_WITHOUT_DOT = /^[a-z0-9_~+=@-]$/
 const ENCODED = /^(?:[a-z0-9._~+=@-]|%[0-9a-f]{2})+$/
 
@@ -15,7 +16,7 @@ const ENCODED = /^(?:[a-z0-9._~+=@-]|%[0-9a-f]{2})+$/
  */
 export function encodeName(name: string): string {
   assertRecordName(name)
-  const encoded = encode(name, PLAIN)
+  const encoded = ALL_PLAIN.test(name) ? name : encode(name, PLAIN)
   if (encoded.length > MAX_PIECE) return encode(name, PLAIN_WITHOUT_DOT)
   return encoded.replace(/^\./, '%2e').replace(/\.json$/, '%2ejson')
 }

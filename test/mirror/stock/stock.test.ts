@@ -126,23 +126,23 @@ describe('a list', () => {
 
   it('leaves out what is removed while its rows are made', async () => {
     await parts.save(A)
-    const look = parts.catalogue.look.bind(parts.catalogue)
-    parts.catalogue.look = async (address, version) => {
+    const read = parts.catalogue.readArchive.bind(parts.catalogue)
+    parts.catalogue.readArchive = async (address, version, platform) => {
       await parts.remove(A)
-      return look(address, version)
+      return read(address, version, platform)
     }
     expect(await packages()).toEqual({ items: [], next: null })
   })
 
-  it('reads each version once, and only those of its page', async () => {
+  it('reads the evidence of each version once, and only of those of its page', async () => {
     for (const version of ['1.0.0', '2.0.0', '3.0.0']) {
       for (const platform of ['linux_amd64', 'linux_arm64']) await parts.save(`acme/widget ${version} ${platform}`)
     }
     const looks: string[] = []
-    const look = parts.catalogue.look.bind(parts.catalogue)
-    parts.catalogue.look = (address, version) => {
+    const read = parts.catalogue.readRelease.bind(parts.catalogue)
+    parts.catalogue.readRelease = (address, version) => {
       looks.push(version)
-      return look(address, version)
+      return read(address, version)
     }
     expect((await packages({ limit: 4 })).items).toHaveLength(4)
     expect(looks).toEqual(['1.0.0', '2.0.0'])
