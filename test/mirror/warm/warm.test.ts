@@ -474,7 +474,7 @@ it('what was decided before a restart is not done again, and what it calls is fo
   widget.beforeArchive = (_, signal) => hang(signal)
   const wish = request({ modules: [{ source: 'acme/net/aws', version: 'latest' }] })
   const { id } = await first.jobs.start(first.warm.kind, wish)
-  await expect.poll(() => first.providers.archivesAsked).toBe(1)
+  await expect.poll(() => first.providers.archivesAsked, { timeout: 20_000 }).toBe(1)
   await first.jobs.close()
   expect(first.jobs.get(id)).toMatchObject({ state: 'running', outcomes: { done: 1, failed: 0 } })
 
