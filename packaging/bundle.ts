@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { cp } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
@@ -42,6 +42,10 @@ export async function writeBundle(folder: string): Promise<Bundle> {
     ),
     platform: 'node',
     external: [...UNBUNDLED],
+    onLog(level, log, report) {
+      // Its `eval` is for WebAssembly with JavaScript in it, which our grammar is not.
+      if (log.code !== 'EVAL' || !log.message.includes('web-tree-sitter')) report(level, log)
+    },
   })
   const { output } = await build.write({
     dir: resolve(folder),
@@ -57,7 +61,9 @@ export async function writeBundle(folder: string): Promise<Bundle> {
     charset: 'ascii',
     comments: { legal: true, annotation: false, jsdoc: false },
   })
-  for (const [from, name] of Object.entries(ASSETS)) await cp(join(PROJECT, from, name), join(resolve(folder), name))
+  for (const [from, name] of Object.entries(ASSETS)) {
+    await writeFile(join(resolve(folder), name), await readFile(join(PROJECT, from, name)))
+  }
   const modules = output.flatMap((file) => (file.type === 'chunk' ? Object.keys(file.modules) : []))
   return { packages: [...new Set([...modules.flatMap(packageOf), ...Object.keys(ASSETS)])].sort() }
 }

@@ -4,7 +4,8 @@ import type { Config, OriginConfig } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Log } from './log.ts'
 import type { Hostname } from './protocol/hostname.ts'
-import { Discovery, type DiscoveryMemory } from './upstream/discovery.ts'
+import { Discovery } from './upstream/discovery.ts'
+import type { DiscoveryStore } from './upstream/discovery-memory.ts'
 import type { OriginClient } from './upstream/http-client.ts'
 import { ModuleSources } from './upstream/module-source/module-sources.ts'
 import { createOriginRepositories } from './upstream/module-source/origin-repositories.ts'
@@ -39,7 +40,7 @@ export function findOriginConfig(origins: Config['origins'], hostname: Hostname)
 /** What all origins share. */
 export interface OriginUpstreamsParts {
   readonly config: Config
-  readonly memory: DiscoveryMemory
+  readonly memory: DiscoveryStore
   readonly workspaces: Workspaces
   readonly observer: UpstreamObserver
   readonly instanceId: string

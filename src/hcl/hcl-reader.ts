@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { type ErrorFields, MirrorError } from '../errors.ts'
 import type { ConfigurationFacts, ConfigurationOptions } from './configuration.ts'
+import { listConfigurationFiles } from './configuration-folder.ts'
 import type { LockedProvider } from './lock-file.ts'
 
 export type {
@@ -26,11 +27,18 @@ export type HclOutcome =
   | { readonly providers: readonly LockedProvider[] }
   | { readonly facts: ConfigurationFacts }
   | { readonly invalid: { readonly message: string; readonly fields: ErrorFields['CONFIGURATION_FILE_INVALID'] } }
-  | { readonly failure: string }
+  /** An error that is not about the files: a bug of ours. */
+  | { readonly bug: string }
+
+/** When to give up, besides the limit of a minute. */
+export interface ReadOptions {
+  /** Ends the work on this job; the promise then rejects with its reason. */
+  readonly signal?: AbortSignal
+}
 
 /** As clients call it. */
 const LOCK_FILE_NAME = '.terraform.lock.hcl'
-const MAX_FOLDER_LENGTH = 16 * 1_048_576
+const MAX_FOLDER_LENGTH = 8 * 1_048_576
 const MAX_FILES = 2_000
 const JOB_TIMEOUT_MS = 60_000
 const IDLE_MS = 10_000
@@ -43,31 +51,37 @@ const LARGE_JOB_LENGTH = 262_144
  * other work.
  * @throws MirrorError `CONFIGURATION_FILE_INVALID` with file, line and reason, for what Terraform refuses too
  */
-export async function readLockFile(text: string, file = LOCK_FILE_NAME): Promise<LockedProvider[]> {
-  const outcome = await hclThread.run({ kind: 'lockFile', text, file })
+export async function readLockFile(
+  text: string,
+  file = LOCK_FILE_NAME,
+  { signal }: ReadOptions = {},
+): Promise<LockedProvider[]> {
+  const outcome = await hclThread.run({ kind: 'lockFile', text, file }, file, signal)
   if ('providers' in outcome) return [...outcome.providers]
-  throw unexpected(outcome, file)
+  throw unexpected(outcome)
 }
 
 /**
- * What the configuration files of one folder (default the root of `files`, which are text by path) ask for. Reads `.tf`,
- * `.tf.json`, `.tofu` and override files, follows no module, evaluates nothing: what would need that is a problem of
- * the result. A fault in one file hides nothing of the others.
+ * What the configuration files of one folder ask for: of `files`, text by path, those in `folder` itself (default the
+ * root). Reads `.tf`, `.tf.json`, `.tofu` and override files, follows no module, evaluates nothing: what would need that
+ * is a problem of the result. A fault in one file hides nothing of the others.
  * @throws MirrorError `CONFIGURATION_FILE_INVALID` if it is too much to read
  */
 export async function readConfiguration(
   files: ReadonlyMap<string, string>,
   folder = '',
-  options: Omit<ConfigurationOptions, 'folder'> = {},
+  { signal, ...options }: ReadOptions & Omit<ConfigurationOptions, 'folder'> = {},
 ): Promise<ConfigurationFacts> {
   const name = folder === '' ? 'the configuration' : folder
-  const job: HclJob = { kind: 'configuration', files, options: { ...options, folder } }
-  if (files.size > MAX_FILES || lengthOf(job) > MAX_FOLDER_LENGTH) {
+  const { primary, overrides } = listConfigurationFiles(files.keys(), folder)
+  const wanted = new Map([...primary, ...overrides].map((path) => [path, files.get(path) ?? '']))
+  const job: HclJob = { kind: 'configuration', files: wanted, options: { ...options, folder } }
+  if (wanted.size > MAX_FILES || lengthOf(job) > MAX_FOLDER_LENGTH) {
     throw invalid(name, `more than ${MAX_FILES} files or ${MAX_FOLDER_LENGTH} characters`)
   }
-  const outcome = await hclThread.run(job)
+  const outcome = await hclThread.run(job, name, signal)
   if ('facts' in outcome) return outcome.facts
-  throw unexpected(outcome, name)
+  throw unexpected(outcome)
 }
 
 function lengthOf(job: HclJob): number {
@@ -77,11 +91,11 @@ function lengthOf(job: HclJob): number {
   return length
 }
 
-function unexpected(outcome: HclOutcome, file: string): Error {
+function unexpected(outcome: HclOutcome): Error {
   if ('invalid' in outcome) {
     return new MirrorError('CONFIGURATION_FILE_INVALID', outcome.invalid.message, outcome.invalid.fields)
   }
-  return invalid(file, `it could not be read: ${'failure' in outcome ? outcome.failure : 'no answer'}`)
+  return new Error(`the HCL thread failed: ${'bug' in outcome ? outcome.bug : 'it answered something else'}`)
 }
 
 function invalid(file: string, reason: string): MirrorError<'CONFIGURATION_FILE_INVALID'> {
@@ -89,34 +103,43 @@ function invalid(file: string, reason: string): MirrorError<'CONFIGURATION_FILE_
 }
 
 /**
- * One thread, one job at a time. It starts at the first job, ends when idle, and never keeps the process alive. A job that crashes or hangs it costs that job alone.
+ * One thread, one job at a time. It starts at the first job, ends when idle, and keeps the process alive during a job
+ * only. A job that makes it crash or hang costs that job alone.
  */
 class HclThread {
   #worker: Worker | undefined
-  #finish: ((outcome: HclOutcome) => void) | undefined
+  /** Of the job at work. */
+  #name = ''
+  #running: PromiseWithResolvers<HclOutcome> | undefined
   #idleTimer: NodeJS.Timeout | undefined
   #queue: Promise<unknown> = Promise.resolve()
 
-  /** The answer, after all earlier jobs. */
-  run(job: HclJob): Promise<HclOutcome> {
-    const outcome = this.#queue.then(() => this.#work(job))
+  /** The answer, after all earlier jobs; `name` is what errors say. */
+  run(job: HclJob, name: string, signal?: AbortSignal): Promise<HclOutcome> {
+    const outcome = this.#queue.then(() => this.#work(job, name, signal))
     this.#queue = outcome.catch(() => undefined)
     return outcome
   }
 
-  async #work(job: HclJob): Promise<HclOutcome> {
+  async #work(job: HclJob, name: string, signal: AbortSignal | undefined): Promise<HclOutcome> {
+    signal?.throwIfAborted()
     clearTimeout(this.#idleTimer)
-    const { promise, resolve } = Promise.withResolvers<HclOutcome>()
-    this.#finish = resolve
-    const timer = setTimeout(() => this.#end(`it took longer than ${JOB_TIMEOUT_MS / 1000} seconds`), JOB_TIMEOUT_MS)
+    this.#name = name
     this.#worker ??= this.#start()
+    const running = Promise.withResolvers<HclOutcome>()
+    this.#running = running
+    const abort = () => this.#end(signal?.reason)
+    const late = () => this.#end(invalid(name, `it took longer than ${JOB_TIMEOUT_MS / 1000} seconds to read`))
+    const timer = setTimeout(late, JOB_TIMEOUT_MS)
+    signal?.addEventListener('abort', abort)
     this.#worker.ref()
     this.#worker.postMessage(job)
     try {
-      return await promise
+      return await running.promise
     } finally {
       clearTimeout(timer)
-      this.#finish = undefined
+      signal?.removeEventListener('abort', abort)
+      this.#running = undefined
       this.#worker?.unref()
       const idleMs = lengthOf(job) > LARGE_JOB_LENGTH ? 0 : IDLE_MS
       this.#idleTimer = setTimeout(() => this.#end('idle'), idleMs).unref()
@@ -126,16 +149,20 @@ class HclThread {
   #start(): Worker {
     const worker = new Worker(workerEntry(), { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } })
     const isCurrent = () => this.#worker === worker
-    worker.on('message', (outcome: HclOutcome) => isCurrent() && this.#finish?.(outcome))
-    worker.on('error', (error) => isCurrent() && this.#end(`the thread crashed: ${error.message}`))
-    worker.on('exit', (code) => isCurrent() && this.#end(`the thread ended with code ${code}`))
+    worker.on('message', (outcome: HclOutcome) => isCurrent() && this.#running?.resolve(outcome))
+    // Out of memory is one of these.
+    worker.on(
+      'error',
+      ({ message }) => isCurrent() && this.#end(invalid(this.#name, `it could not be read: ${message}`)),
+    )
+    worker.on('exit', (code) => isCurrent() && this.#end(invalid(this.#name, `its reader ended with code ${code}`)))
     return worker
   }
 
-  #end(failure: string): void {
+  #end(reason: unknown): void {
     const worker = this.#worker
     this.#worker = undefined
-    this.#finish?.({ failure })
+    this.#running?.reject(reason)
     void worker?.terminate()
   }
 }

@@ -31,6 +31,6 @@ async function work(job: HclJob): Promise<HclOutcome> {
     if (isMirrorError(error) && error.is('CONFIGURATION_FILE_INVALID')) {
       return { invalid: { message: error.message, fields: error.fields } }
     }
-    return { failure: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+    return { bug: error instanceof Error ? (error.stack ?? error.message) : String(error) }
   }
 }
