@@ -79,7 +79,7 @@ describe('a job that leaves', () => {
       parts.upstream[step] = (...args: unknown[]) => wait(args.at(-1) as AbortSignal)
       const leaving = new AbortController()
       const outcome = failureOf(obtain(parts, leaving.signal))
-      await expect.poll(() => parts.upstream.asked.length).toBeGreaterThan(0)
+      await expect.poll(() => parts.upstream.asked.length, { timeout: 20_000 }).toBeGreaterThan(0)
       await settle()
       const reason = new Error('cancelled')
       leaving.abort(reason)

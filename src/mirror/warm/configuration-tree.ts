@@ -14,6 +14,7 @@ import type { ModuleTree, ModuleWish, WishReaders } from './wishes.ts'
 export async function readConfigurationTree(
   texts: Readonly<Record<string, string>>,
   { readConfiguration, defaultOrigin }: WishReaders,
+  signal: AbortSignal,
 ): Promise<ModuleTree[]> {
   const files = new Map(Object.entries(texts).map(([path, text]) => [cleanPath(path), text]))
   if (files.size === 0) return []
@@ -32,7 +33,7 @@ export async function readConfigurationTree(
       })
       continue
     }
-    const facts = await readConfiguration(new Map(own), folder, { registry: defaultOrigin })
+    const facts = await readConfiguration(new Map(own), folder, { registry: defaultOrigin, signal })
     const problem = facts.problems[0]
     if (problem !== undefined) throw unreadable(problem.file, problem.line, problem.reason)
     for (const { source, constraint } of facts.providers) {

@@ -1,5 +1,4 @@
 import type { Log } from '../../log.ts'
-import { untilAborted } from '../deadline.ts'
 import type { JobContext, JobKind } from '../jobs/job-kind.ts'
 import type { Mirror } from '../mirror.ts'
 import type { Modules } from '../modules.ts'
@@ -12,6 +11,9 @@ import { WarmRequest } from './warm-request.ts'
 import { walkWishes } from './warm-walk.ts'
 import type { WarmWork } from './warm-work.ts'
 import { readWishes, type Wishes, type WishReaders } from './wishes.ts'
+
+/** The longest that a request is read; the reader has a limit for each text too. */
+const CHECK_MS = 5 * 60_000
 
 /** What `Warm` is made of. */
 export interface WarmParts extends WishReaders {
@@ -41,7 +43,7 @@ export class Warm {
     this.kind = {
       kind: 'warm',
       request: WarmRequest,
-      check: async (request) => void (await this.#read(request)),
+      check: async (request) => void (await this.#read(request, AbortSignal.timeout(CHECK_MS))),
       run: (request, job) => this.#run(request, job),
     }
   }
@@ -51,19 +53,19 @@ export class Warm {
    * @throws MirrorError `REQUEST_INVALID`, `CONFIGURATION_FILE_INVALID`; the reason of the signal
    */
   async plan(request: WarmRequest, signal: AbortSignal): Promise<WarmPlan> {
-    const wishes = await untilAborted(this.#read(request), signal)
+    const wishes = await this.#read(request, signal)
     const planning = new Planning({ ...this.#parts, follows: wishes.followModules }, signal)
     await this.#walk(wishes, planning)
     return planning.plan
   }
 
   async #run(request: WarmRequest, job: JobContext): Promise<void> {
-    const wishes = await untilAborted(this.#read(request), job.signal)
+    const wishes = await this.#read(request, job.signal)
     await this.#walk(wishes, new Fetching(job, this.#parts))
   }
 
-  #read(request: WarmRequest): Promise<Wishes> {
-    return readWishes(request, this.#parts)
+  #read(request: WarmRequest, signal: AbortSignal): Promise<Wishes> {
+    return readWishes(request, this.#parts, signal)
   }
 
   #walk(wishes: Wishes, work: WarmWork): Promise<void> {

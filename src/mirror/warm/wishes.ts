@@ -61,7 +61,11 @@ export interface Wishes {
 
 /** How texts are read: the functions of `hcl/`. */
 export interface WishReaders {
-  readonly readLockFile: (text: string, file?: string) => Promise<readonly LockedWish[]>
+  readonly readLockFile: (
+    text: string,
+    file?: string,
+    options?: { readonly signal?: AbortSignal },
+  ) => Promise<readonly LockedWish[]>
   readonly readConfiguration: ReadConfiguration
   /** Where addresses without a host come from. */
   readonly defaultOrigin: Hostname
@@ -71,7 +75,7 @@ export interface WishReaders {
 export type ReadConfiguration = (
   files: ReadonlyMap<string, string>,
   folder?: string,
-  options?: { readonly registry?: Hostname },
+  options?: { readonly registry?: Hostname; readonly signal?: AbortSignal },
 ) => Promise<{
   readonly providers: readonly { readonly source: ProviderAddress; readonly constraint: string | undefined }[]
   readonly modules: readonly { readonly source: string; readonly version: string | undefined }[]
@@ -79,11 +83,11 @@ export type ReadConfiguration = (
 }>
 
 /**
- * Understands a request.
+ * Understands a request. `signal` ends it.
  * @throws MirrorError `REQUEST_INVALID` with every address, constraint and platform that is none;
  *   `CONFIGURATION_FILE_INVALID` with file, line and reason for what Terraform would refuse
  */
-export async function readWishes(request: WarmRequest, readers: WishReaders): Promise<Wishes> {
+export async function readWishes(request: WarmRequest, readers: WishReaders, signal: AbortSignal): Promise<Wishes> {
   const problems: string[] = []
   const attempt = <T>(place: string, parse: () => T): T[] => {
     try {
@@ -105,7 +109,7 @@ export async function readWishes(request: WarmRequest, readers: WishReaders): Pr
   const locked: LockedWish[] = []
   for (const [n, text] of request.lockFiles.entries()) {
     const file = request.lockFiles.length === 1 ? '.terraform.lock.hcl' : `lock file ${n + 1}`
-    locked.push(...(await readers.readLockFile(text, file)))
+    locked.push(...(await readers.readLockFile(text, file, { signal })))
   }
   const alone = distinctModules(modules).map((module) => ({
     whole: false,
@@ -113,7 +117,7 @@ export async function readWishes(request: WarmRequest, readers: WishReaders): Pr
     providers: [],
     refused: [],
   }))
-  const trees: ModuleTree[] = [...(await readConfigurationTree(request.configuration, readers)), ...alone]
+  const trees: ModuleTree[] = [...(await readConfigurationTree(request.configuration, readers, signal)), ...alone]
   return { providers, locked, trees, platforms: all, followModules: request.followModules }
 }
 

@@ -212,6 +212,22 @@ describe('a cancelled job', () => {
     expect(jobs.get(second.id).state).toBe('cancelled')
   })
 
+  it('is so for ever from the moment at which it is asked for, although its work has not ended yet', async () => {
+    const gate = Promise.withResolvers<void>()
+    const kind = namesKind(() => gate.promise)
+    const { jobs, store } = createJobs([kind])
+    const { id } = await jobs.start(kind, { items: ['a'] })
+    await settle()
+    const cancelling = jobs.cancel(id)
+    await settle()
+    // As if the process had ended here.
+    const again = createJobs([kind], { store })
+    await again.jobs.resumeAll()
+    expect(again.jobs.get(id).state).toBe('cancelled')
+    gate.resolve()
+    expect((await cancelling).state).toBe('cancelled')
+  })
+
   it('whose cancelling was written down, but not its end, is cancelled after a restart', async () => {
     const kind = namesKind(done)
     const { jobs, store } = createJobs([kind])
@@ -353,6 +369,24 @@ describe('events', () => {
     expect(
       events.filter(({ event, data }) => event === 'job' && 'state' in data && data.state === 'done'),
     ).toHaveLength(1)
+  })
+
+  it('go on for as long as the job does', async () => {
+    const gates = names(3).map(() => Promise.withResolvers<void>())
+    const kind = namesKind(async (item, job) => {
+      await gates[names(3).indexOf(item)]?.promise
+      await done(item, job)
+    })
+    const { jobs } = createJobs([kind])
+    const { id } = await jobs.start(kind, { items: names(3) })
+    const seen: string[] = []
+    for await (const { event, data } of jobs.events(id, AbortSignal.timeout(20_000))) {
+      if (event === 'item') seen.push(data.item)
+      // The next item is decided only when the one before was told of.
+      gates[seen.length]?.resolve()
+    }
+    expect(seen).toEqual(names(3))
+    expect(jobs.get(id).state).toBe('done')
   })
 
   it('a slow reader gets each item once, as it is then, and the newest job', async () => {

@@ -60,7 +60,7 @@ describeVectors('lock files of the real world', () => {
 
   it.each(verdicts.filter(({ rc }) => rc === 0))('$file lets exactly its hashes in', async ({ file }) => {
     const text = readVector(`lockfiles/${file}`)
-    const { locked } = await readWishes(request({ lockFiles: [text] }), readers)
+    const { locked } = await readWishes(request({ lockFiles: [text] }), readers, AbortSignal.timeout(20_000))
     const byLines = readByLines(text)
     expect(locked.map(({ address }) => formatProviderAddress(address))).toEqual(byLines.map(({ name }) => name))
     for (const [n, { hashes }] of locked.entries()) {

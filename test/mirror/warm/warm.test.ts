@@ -468,20 +468,26 @@ it('what was decided before a restart is not done again, and what it calls is fo
   const first = await withWidgets()
   const publish = async ({ providers, modulesUpstream }: WarmParts) => {
     modulesUpstream.publish('acme/net/aws', '1.0.0', { 'main.tf': requires({ 'acme/widget': undefined }) })
-    return await providers.publish('acme/widget', '1.0.0')
+    return [await providers.publish('acme/widget', '1.0.0'), await providers.publish('acme/broken', '1.0.0')] as const
   }
-  const widget = await publish(first)
+  const [widget, broken] = await publish(first)
+  broken.beforeArchive = () => Promise.reject(outage())
   widget.beforeArchive = (_, signal) => hang(signal)
-  const wish = request({ modules: [{ source: 'acme/net/aws', version: 'latest' }] })
+  const wish = request({
+    modules: [{ source: 'acme/net/aws', version: 'latest' }],
+    providers: [{ source: 'acme/broken', version: 'latest' }],
+  })
   const { id } = await first.jobs.start(first.warm.kind, wish)
-  await expect.poll(() => first.providers.archivesAsked).toBe(1)
+  await expect.poll(() => first.providers.archivesAsked, { timeout: 20_000 }).toBe(2)
+  await expect.poll(() => first.jobs.get(id).outcomes.failed, { timeout: 20_000 }).toBe(1)
   await first.jobs.close()
-  expect(first.jobs.get(id)).toMatchObject({ state: 'running', outcomes: { done: 1, failed: 0 } })
+  expect(first.jobs.get(id)).toMatchObject({ state: 'running', outcomes: { done: 1, failed: 1 } })
 
   const { store, records, blobs } = first
   const second = createWarm({ store, records, blobs })
   await publish(second)
   await second.jobs.resumeAll()
-  expect(await ended(second.jobs, id)).toMatchObject({ state: 'done', outcomes: { done: 2 } })
+  expect(await ended(second.jobs, id)).toMatchObject({ state: 'done', outcomes: { done: 2, failed: 1 } })
+  expect(second.providers.archivesAsked).toBe(1)
   expect(second.modulesUpstream.asked.filter((each) => each.startsWith('files'))).toEqual([])
 })
