@@ -145,12 +145,12 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
 }
 
 function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Modules {
-  const { folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, now, log } = parts
+  const { folder, catalogue, claims, blobs, space, upstreams, shutdown, observer, freshness, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
-  const common = { catalogue, lists, blobs, upstreamFor, now, log }
+  const common = { catalogue, lists, blobs, leases: space.leases, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
   return new Modules({ ...common, fetches, ...freshness })
 }

@@ -25,6 +25,8 @@ import { assertOriginAllowed, type View } from './view.ts'
 const DOCUMENTS_MS = 8_000
 /** With a fresh document each time: a signed link may have expired, or the origin released anew. */
 const MAX_ATTEMPTS = 2
+/** What is gone before it could be opened is fetched again. */
+const MAX_OPENINGS = 3
 
 /** One archive of a provider. */
 export interface PackageId {
@@ -71,8 +73,9 @@ export class Archives {
    * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `*_NOT_FOUND`, `NOT_CACHED`, `UPSTREAM_*`, `STORAGE_*`, verification codes
    */
   async open(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
-    const held = await this.#openHeld(view, id)
-    return held ?? this.#openFetched(id, this.#fetchOnce(id, call))
+    return await this.#insist(id, async () => {
+      return (await this.#openHeld(view, id)) ?? (await this.#openFetched(this.#fetchOnce(id, call)))
+    })
   }
 
   /**
@@ -86,11 +89,13 @@ export class Archives {
     call: Call,
     options: { sized: boolean },
   ): Promise<Answer<OpenBlob | ArrivingArchive>> {
-    const held = await this.#openHeld(view, id)
-    if (held !== undefined) return held
-    const flight = this.#fetchOnce(id, call)
-    const arriving = await flight.tail().follow(options)
-    return arriving === undefined ? this.#openFetched(id, flight) : { value: arriving, outcome: outcomeOf(flight) }
+    return await this.#insist<OpenBlob | ArrivingArchive>(id, async () => {
+      const held = await this.#openHeld(view, id)
+      if (held !== undefined) return held
+      const flight = this.#fetchOnce(id, call)
+      const arriving = await flight.tail().follow(options)
+      return arriving === undefined ? this.#openFetched(flight) : { value: arriving, outcome: outcomeOf(flight) }
+    })
   }
 
   /**
@@ -147,10 +152,19 @@ export class Archives {
     })
   }
 
-  async #openFetched(id: PackageId, flight: Flight<ArchiveRecord, ArchiveTail>): Promise<Answer<OpenBlob>> {
+  /** Undefined if it was evicted, or removed, as soon as it was there. */
+  async #openFetched(flight: Flight<ArchiveRecord, ArchiveTail>): Promise<Answer<OpenBlob> | undefined> {
     const { digest } = await flight.done
     const blob = await this.#parts.blobs.open(digest)
-    if (blob !== undefined) return { value: blob, outcome: outcomeOf(flight) }
+    return blob && { value: blob, outcome: outcomeOf(flight) }
+  }
+
+  /** No request fails because space was made at the wrong moment. */
+  async #insist<T>(id: PackageId, open: () => Promise<Answer<T> | undefined>): Promise<Answer<T>> {
+    for (let tries = 0; tries < MAX_OPENINGS; tries++) {
+      const answer = await open()
+      if (answer !== undefined) return answer
+    }
     throw vanished(formatPackageName(id))
   }
 
@@ -161,7 +175,7 @@ export class Archives {
     let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
     for (let attempt = 1; ; attempt++) {
       try {
-        using _claim = await claims.claim([evidence.digest])
+        using _claim = lingering(await claims.claim([evidence.digest]))
         const size = await obtainArchive({ name: formatPackageName(id), evidence, upstream, hops, tail }, this.#parts)
         const record = await this.#record(id, evidence, size)
         if (record !== undefined) {
@@ -212,6 +226,11 @@ export class Archives {
       },
     })
   }
+}
+
+/** Whoever waits for a flight opens its blob in the turn in which the flight ends: until then it must be there. */
+function lingering(claim: Disposable): Disposable {
+  return { [Symbol.dispose]: () => void setImmediate(() => claim[Symbol.dispose]()) }
 }
 
 function outcomeOf({ joined }: Flight<unknown, unknown>): CacheOutcome {

@@ -65,14 +65,14 @@ export class ModuleFetches {
   }
 
   /**
-   * Fetches a version that is not held, or whose archive was lost: then it must come out as it was.
+   * Fetches a version that is not held, or whose archive was lost or evicted: then it must come out as it was.
    * @throws MirrorError as `Modules.locate`
    */
   async first(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
     const { catalogue, lists } = this.#parts
     const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
     const location = await this.#locate(id, spelling, hops)
-    const earlier = await catalogue.find(id.address, id.version)
+    const earlier = await catalogue.recall(id.address, id.version)
     using claims = new DisposableStack()
     const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: earlier?.state, claims }))
     return await this.#keep(id, { spelling, state, earlier })

@@ -18,6 +18,11 @@ export class BlobLeases {
     return once(() => this.#release(digest))
   }
 
+  /** True while any blob is leased. */
+  get isInUse(): boolean {
+    return this.#leases.size > 0
+  }
+
   isLeased(digest: string): boolean {
     return this.#leases.has(digest)
   }

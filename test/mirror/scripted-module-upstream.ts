@@ -11,6 +11,7 @@ import { parseModuleAddressText } from '../../src/protocol/module-address.ts'
 import type { ModuleLocation } from '../../src/protocol/module-location.ts'
 import { parseRemoteSource } from '../../src/protocol/module-source.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
+import { BlobLeases } from '../../src/store/blob-leases.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
 import { MemoryRecordStore } from '../../src/store/memory/memory-record-store.ts'
@@ -110,6 +111,7 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
     ...{ catalogue, claims: inventory.claims, lists, blobs, upstreamFor, shutdown, observer, now, log },
     ...(filesMs === undefined ? {} : { filesMs }),
   })
-  const modules = new Modules({ catalogue, lists, fetches, blobs, upstreamFor, now, log, ...freshness })
-  return { upstream, clock, blobs, inventory, catalogue, modules, lines, observed }
+  const leases = new BlobLeases()
+  const modules = new Modules({ catalogue, lists, fetches, blobs, leases, upstreamFor, now, log, ...freshness })
+  return { upstream, clock, blobs, leases, inventory, catalogue, modules, lines, observed }
 }

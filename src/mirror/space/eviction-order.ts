@@ -13,8 +13,6 @@ export interface Candidate {
 export interface Survey {
   /** The least recently used first; not all of them. */
   readonly candidates: Candidate[]
-  /** Something is in use. */
-  readonly busy: boolean
   readonly pinned: number
 }
 
@@ -38,7 +36,6 @@ const ITEMS_AT_ONCE = 1_000
  */
 export async function survey(items: readonly HeldItem[], judge: Judge): Promise<Survey> {
   let candidates: Candidate[] = []
-  let busy = false
   let pinned = 0
   for (const [index, item] of items.entries()) {
     if (index % ITEMS_AT_ONCE === ITEMS_AT_ONCE - 1) await setImmediate()
@@ -48,14 +45,12 @@ export async function survey(items: readonly HeldItem[], judge: Judge): Promise<
     if (owners[0]?.name !== item.name) continue
     if (owners.some((owner) => judge.isPinned(owner))) {
       pinned += size
-    } else if (owners.some((owner) => judge.isBusy(owner))) {
-      busy = true
-    } else {
+    } else if (!owners.some((owner) => judge.isBusy(owner))) {
       candidates.push({ digest, usedAt: Math.max(...owners.map((owner) => judge.lastUsed(owner))) })
       if (candidates.length >= 2 * MAX_CANDIDATES) candidates = oldest(candidates)
     }
   }
-  return { candidates: oldest(candidates), busy, pinned }
+  return { candidates: oldest(candidates), pinned }
 }
 
 function oldest(candidates: Candidate[]): Candidate[] {

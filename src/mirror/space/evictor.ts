@@ -41,7 +41,7 @@ export interface EvictorParts {
 export class Evictor {
   readonly #parts: EvictorParts
   readonly #turn = new ConcurrencyLimit(1)
-  #survey: Survey = { candidates: [], busy: false, pinned: 0 }
+  #survey: Survey = { candidates: [], pinned: 0 }
   #restUntil = Number.NEGATIVE_INFINITY
   #sweptAt = Number.NEGATIVE_INFINITY
   #isReconciled = false
@@ -60,8 +60,8 @@ export class Evictor {
   /** Takes one archive away, or all orphans. What cannot be removed is told to the log. */
   async evict({ urgent }: { urgent: boolean }): Promise<Eviction> {
     const swept = urgent ? 0 : await this.#sweep()
-    if (swept > 0) return { freed: swept, busy: this.#survey.busy, pinned: this.#survey.pinned }
-    return await this.#turn.run(() => this.#evictNext())
+    const freed = swept > 0 ? swept : await this.#turn.run(() => this.#evictNext())
+    return { freed, mayFreeMore: this.#mayFreeMore(), pinned: this.#survey.pinned }
   }
 
   async #sweep(): Promise<number> {
@@ -76,16 +76,20 @@ export class Evictor {
     }
   }
 
-  async #evictNext(): Promise<Eviction> {
+  /** What is in use now may be evicted soon, and be no item yet. */
+  #mayFreeMore(): boolean {
+    const { inventory, leases } = this.#parts
+    const isResting = performance.now() < this.#restUntil
+    return isResting || !inventory.isComplete || leases.isInUse || inventory.claims.isInUse
+  }
+
+  async #evictNext(): Promise<number> {
     // Who would choose now might choose what was used last.
-    if (!this.#parts.inventory.isComplete) return { freed: 0, busy: true, pinned: 0 }
-    let freed = await this.#evictFirst()
-    if (freed === 0 && performance.now() >= this.#restUntil) {
-      await this.#look()
-      freed = await this.#evictFirst()
-    }
-    const { busy, pinned } = this.#survey
-    return { freed, busy, pinned }
+    if (!this.#parts.inventory.isComplete) return 0
+    const freed = await this.#evictFirst()
+    if (freed > 0 || performance.now() < this.#restUntil) return freed
+    await this.#look()
+    return await this.#evictFirst()
   }
 
   async #look(): Promise<void> {
@@ -97,8 +101,8 @@ export class Evictor {
       isPinned: (item) => pins.isPinned(item.name),
       isBusy: (item) => this.#isBusy(item),
     })
-    const took = performance.now() - began
-    if (this.#survey.candidates.length === 0) this.#restUntil = performance.now() + REST_FACTOR * took
+    const now = performance.now()
+    if (this.#survey.candidates.length === 0) this.#restUntil = now + REST_FACTOR * (now - began)
   }
 
   /** Evicts the first candidate that still is one. */

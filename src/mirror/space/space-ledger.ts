@@ -8,8 +8,8 @@ import { type ReservationLedger, SpaceReservation, type Step } from './space-res
 export interface Eviction {
   /** What was freed; zero says that nothing can be taken away now. */
   readonly freed: number
-  /** Something could be taken away, but is in use just now. */
-  readonly busy: boolean
+  /** Later, more may be freed: something is in use, or not known yet. */
+  readonly mayFreeMore: boolean
   /** What sets of pins hold. */
   readonly pinned: number
 }
@@ -46,7 +46,7 @@ export class SpaceLedger implements ReservationLedger {
   readonly limits: SpaceLimits
   readonly #parts: SpaceLedgerParts
   readonly #queue = new SpaceQueue()
-  #evict: Evict = async () => ({ freed: 0, busy: false, pinned: 0 })
+  #evict: Evict = async () => ({ freed: 0, mayFreeMore: false, pinned: 0 })
   #use: SpaceUse = { used: 0, reserved: 0, unwritten: 0, free: Number.POSITIVE_INFINITY }
   #measured = Promise.withResolvers<void>()
   #isMeasured = false
@@ -216,7 +216,7 @@ export class SpaceLedger implements ReservationLedger {
     await this.#refresh()
     if (head !== this.#queue.head) return
     if (this.#fits(head)) return this.#grant(head)
-    const { freed, busy, pinned } = await this.#evict({ urgent: true })
+    const { freed, mayFreeMore, pinned } = await this.#evict({ urgent: true })
     if (freed > 0) this.#progressAt = performance.now()
     if (freed > 0 || head !== this.#queue.head) return
     if (this.#mayGoOver(head)) {
@@ -225,7 +225,7 @@ export class SpaceLedger implements ReservationLedger {
     }
     const full = noSpace(this.limits, this.#use, pinned)
     const othersRun = this.#open > this.#queue.size
-    this.#queue.refuse(full, (request) => this.#isLate(request) || (request === head && !busy && !othersRun))
+    this.#queue.refuse(full, (request) => this.#isLate(request) || (request === head && !mayFreeMore && !othersRun))
     if (head === this.#queue.head) await settledWithin(changed, LOOK_MS)
   }
 

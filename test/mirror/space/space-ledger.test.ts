@@ -5,7 +5,7 @@ import type { SpaceReservation } from '../../../src/mirror/space/space-reservati
 import { failureOf, settle } from '../parts-fixture.ts'
 
 const MB = 1_048_576
-const NOTHING: Eviction = { freed: 0, busy: false, pinned: 0 }
+const NOTHING: Eviction = { freed: 0, mayFreeMore: false, pinned: 0 }
 
 /** A disk, what is stored on it, and what may be evicted. */
 class FakeDisk {
@@ -28,9 +28,9 @@ class FakeDisk {
     this.ledger.evictBy(async ({ urgent }) => {
       this.evictions.push(urgent)
       const freed = this.evictable.shift()
-      if (freed === undefined) return { ...NOTHING, busy: this.busy, pinned: this.pinned }
+      if (freed === undefined) return { ...NOTHING, mayFreeMore: this.busy, pinned: this.pinned }
       this.store(-freed)
-      return { freed, busy: this.busy, pinned: this.pinned }
+      return { freed, mayFreeMore: this.busy, pinned: this.pinned }
     })
     this.ledger.setUsed(0, { isWhole: options.measured !== false })
   }
