@@ -18,11 +18,6 @@ export class BlobLeases {
     return once(() => this.#release(digest))
   }
 
-  /** True while any blob is leased. */
-  get isInUse(): boolean {
-    return this.#leases.size > 0
-  }
-
   isLeased(digest: string): boolean {
     return this.#leases.has(digest)
   }

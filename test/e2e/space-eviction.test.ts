@@ -83,12 +83,12 @@ test.each(['verified', 'progressive'])(
     for (const provider of PINNED) await mirror.archive(provider, '1.0.0', PLATFORM)
     origin.reset()
     // Slow enough for more downloads at a time than may be kept.
-    origin.fault({ kind: 'archive' }, { trickle: 2_000_000 })
+    origin.fault({ kind: 'archive' }, { trickle: 4_000_000 })
 
     using watch = new DiskWatch(mirror.dataDir)
-    const outcomes = await runClients(mirror, 12)
+    const outcomes = await runClients(mirror, 8)
     expect(outcomes.failures).toEqual([])
-    expect(outcomes.right).toBe(12 * CLIENTS)
+    expect(outcomes.right).toBe(8 * CLIENTS)
     expect(outcomes.hits).toBeGreaterThan(0)
     const largest = Math.ceil(Math.max(...[...archives.values()].map(({ body }) => body.size)) / 4_096) * 4_096
     expect(watch.peak).toBeGreaterThan(0.8 * MAX_SIZE)

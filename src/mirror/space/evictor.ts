@@ -41,7 +41,7 @@ export interface EvictorParts {
 export class Evictor {
   readonly #parts: EvictorParts
   readonly #turn = new ConcurrencyLimit(1)
-  #survey: Survey = { candidates: [], pinned: 0 }
+  #survey: Survey = { candidates: [], isBusy: false, pinned: 0 }
   #restUntil = Number.NEGATIVE_INFINITY
   #sweptAt = Number.NEGATIVE_INFINITY
   #isReconciled = false
@@ -76,11 +76,9 @@ export class Evictor {
     }
   }
 
-  /** What is in use now may be evicted soon, and be no item yet. */
+  /** What is in use, or not known yet, may be evicted soon. */
   #mayFreeMore(): boolean {
-    const { inventory, leases } = this.#parts
-    const isResting = performance.now() < this.#restUntil
-    return isResting || !inventory.isComplete || leases.isInUse || inventory.claims.isInUse
+    return this.#survey.isBusy || !this.#parts.inventory.isComplete
   }
 
   async #evictNext(): Promise<number> {
@@ -119,11 +117,12 @@ export class Evictor {
     const { inventory, usage, pins, leases, removal, observer, log } = this.#parts
     const owners = inventory.ownersOf(digest)
     const isUsedSince = owners.some(({ name, cachedAt }) => (usage.of(name).lastUsedAt ?? cachedAt) > usedAt)
-    if (isUsedSince || owners.some((item) => pins.isPinned(item.name) || this.#isBusy(item))) return 0
+    if (isUsedSince || owners.some((item) => pins.isPinned(item.name))) return 0
+    if (owners.some((item) => this.#isBusy(item))) return this.#skipBusy()
     using claims = new DisposableStack()
     for (const blob of new Set(owners.flatMap((item) => [...blobsOf(item)]))) {
       const claim = leases.claim(blob)
-      if (claim === undefined) return 0
+      if (claim === undefined) return this.#skipBusy()
       claims.use(claim)
     }
     let freed = 0
@@ -137,6 +136,11 @@ export class Evictor {
     const items = owners.map(({ name }) => name)
     log.info({ items, bytes: freed, usedAt: new Date(usedAt).toISOString() }, 'evicted to make space')
     return freed
+  }
+
+  #skipBusy(): 0 {
+    this.#survey = { ...this.#survey, isBusy: true }
+    return 0
   }
 
   #isBusy(item: HeldItem): boolean {

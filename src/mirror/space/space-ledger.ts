@@ -30,6 +30,8 @@ export interface SpaceLedgerParts {
 
 /** Whoever waits is refused when for so long nothing was freed and nobody went on … */
 const PATIENCE_MS = 60_000
+/** … or only so long, if nothing is seen that could be freed: what has just come in is recorded first … */
+const HOPELESS_MS = 3_000
 /** … and in any case after so long. */
 const MAX_WAIT_MS = 15 * 60_000
 /** While somebody waits: what nobody tells of is looked at so often. */
@@ -55,6 +57,8 @@ export class SpaceLedger implements ReservationLedger {
   /** The reservation that goes over the limit. */
   #over: SpaceReservation | undefined
   #progressAt = performance.now()
+  /** When something was seen the last time that could make space later. */
+  #hopeAt = Number.NEGATIVE_INFINITY
   #changes = Promise.withResolvers<void>()
   #serving = false
   #trimming = false
@@ -225,7 +229,8 @@ export class SpaceLedger implements ReservationLedger {
     }
     const full = noSpace(this.limits, this.#use, pinned)
     const othersRun = this.#open > this.#queue.size
-    this.#queue.refuse(full, (request) => this.#isLate(request) || (request === head && !mayFreeMore && !othersRun))
+    if (mayFreeMore || othersRun) this.#hopeAt = performance.now()
+    this.#queue.refuse(full, (request) => this.#isLate(request))
     if (head === this.#queue.head) await settledWithin(changed, LOOK_MS)
   }
 
@@ -240,7 +245,9 @@ export class SpaceLedger implements ReservationLedger {
 
   #isLate({ since }: SpaceRequest): boolean {
     const now = performance.now()
-    return now - Math.max(since, this.#progressAt) >= PATIENCE_MS || now - since >= MAX_WAIT_MS
+    const idleSince = Math.max(since, this.#progressAt)
+    if (now - idleSince >= PATIENCE_MS || now - since >= MAX_WAIT_MS) return true
+    return now - Math.max(idleSince, this.#hopeAt) >= HOPELESS_MS
   }
 
   /** Makes space from the high to the low water mark. */

@@ -22,11 +22,6 @@ export class BlobClaims {
     return { [Symbol.dispose]: release }
   }
 
-  /** True while anybody relies on any blob. */
-  get isInUse(): boolean {
-    return this.#claims.size > 0
-  }
-
   /** True while somebody relies on the blob. */
   isClaimed(digest: string): boolean {
     return this.#claims.has(digest)
