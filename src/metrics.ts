@@ -2,6 +2,14 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 const MAX_HOSTS = 100
 
+/** Sums over all routes and hosts, since the start. */
+export interface TrafficSums {
+  /** Answers by cache outcome; those that had none are left out. */
+  readonly answers: Record<string, number>
+  readonly sentBytes: number
+  readonly receivedBytes: number
+}
+
 /** Every metric of Terramirror, declared once. Labels are bounded: never an address that a client can make up. */
 export class Metrics {
   /** Called before the metrics are read: whoever counts in bulk counts then. */
@@ -115,6 +123,17 @@ export class Metrics {
     this.#patterns = [...this.#origins].filter((origin) => origin.startsWith('*.'))
   }
 
+  /** What was answered, sent and received. */
+  async readTraffic(): Promise<TrafficSums> {
+    const answers: Record<string, number> = {}
+    for (const { labels, value } of (await this.requests.get()).values) {
+      const outcome = String(labels.outcome)
+      if (outcome !== 'none') answers[outcome] = (answers[outcome] ?? 0) + value
+    }
+    // After the requests: reading those brings what was counted in bulk.
+    return { answers, sentBytes: await sumOf(this.sentBytes), receivedBytes: await sumOf(this.upstreamBytes) }
+  }
+
   /**
    * The `host` label for an upstream. Clients may make up hosts below a pattern, so those count under the pattern;
    * documents and redirects of origins may name any number of hosts: those beyond the first hundred count as `other`.
@@ -126,4 +145,8 @@ export class Metrics {
     if (this.#hosts.size < MAX_HOSTS) this.#hosts.add(host)
     return this.#hosts.has(host) ? host : 'other'
   }
+}
+
+async function sumOf(counter: Counter): Promise<number> {
+  return (await counter.get()).values.reduce((sum, { value }) => sum + value, 0)
 }

@@ -82,12 +82,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     config.mode === 'sealed'
       ? undefined
       : opened.use(await createUpstreams(parts, { folder, metrics, space, instanceId }))
-  const useCases = createUseCases({
+  const useCases = await createUseCases({
     config,
     now,
     log,
     folder,
-    inventoryJournal: opened.use(await folder.openJournal('inventory')),
+    state,
     blobs,
     space,
     pins,
@@ -184,7 +184,7 @@ function createSpace(
   const space = new Space({
     blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
     limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
-    diskFree: () => folder.free(),
+    diskFree: () => folder.freeBytes(),
     shutdown,
     log,
     onChange: () => {

@@ -21,13 +21,14 @@ import type { BlobClaims } from './mirror/stock/blob-claims.ts'
 import { Inventory } from './mirror/stock/inventory.ts'
 import { ItemRemoval } from './mirror/stock/item-removal.ts'
 import { RecordedModules, RecordedPackages } from './mirror/stock/recorded-items.ts'
+import { Usage } from './mirror/stock/usage.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
 import { Versions } from './mirror/versions.ts'
 import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
 import type { Hostname } from './protocol/hostname.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import type { DataFolder } from './store/disk/data-folder.ts'
-import type { Journal } from './store/journal.ts'
+import type { StateStore } from './store/state-store.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
 import { findUnsafety } from './verify/package-safety.ts'
 
@@ -42,8 +43,7 @@ const REFRESH_MS = 7_500
 export interface UseCaseParts {
   readonly config: Config
   readonly folder: DataFolder
-  /** Where the inventory is kept from one start to the next. */
-  readonly inventoryJournal: Journal
+  readonly state: StateStore
   readonly blobs: BlobStore
   readonly space: Space
   readonly pins: PinnedSets
@@ -59,16 +59,20 @@ export interface UseCaseParts {
 export interface UseCases {
   readonly mirror: Mirror
   readonly modules: Modules
+  readonly catalogue: Catalogue
+  readonly moduleCatalogue: ModuleCatalogue
+  readonly hashes: PackageHashes
   readonly inventory: Inventory
   readonly removal: ItemRemoval
+  readonly usage: Usage
   /** Brings the inventory up to date, in the background: for when clients are served. Never rejects. */
   takeStock(): Promise<void>
   /** Waits until nothing is on its way from any origin. */
   close(): Promise<void>
 }
 
-/** Composes the use cases: providers in `Mirror`, modules in `Modules`. */
-export function createUseCases(parts: UseCaseParts): UseCases {
+/** Composes the use cases: providers in `Mirror`, modules in `Modules`. @throws MirrorError `STORAGE_FAILED` */
+export async function createUseCases(parts: UseCaseParts): Promise<UseCases> {
   const { metrics } = parts
   const observer: MirrorObserver = {
     judged: (verdict) => metrics.verdicts.inc({ verdict }),
@@ -79,24 +83,42 @@ export function createUseCases(parts: UseCaseParts): UseCases {
       metrics.evictedBytes.inc({ reason }, bytes)
     },
   }
-  const { folder, blobs, shutdown, log } = parts
-  const inventory = new Inventory({ journal: parts.inventoryJournal, log })
+  const { folder, state, blobs, shutdown, now, log } = parts
+  await using opened = new AsyncDisposableStack()
+  const usage = new Usage({ journal: opened.use(await state.journal('usage')), now, log })
+  const inventory = new Inventory({
+    journal: opened.use(await folder.openJournal('inventory')),
+    onRemoved: (name) => usage.forget(name),
+    log,
+  })
   const catalogue = new Catalogue(folder.records, inventory, log)
   const moduleCatalogue = new ModuleCatalogue(folder.records, inventory, log)
-  const common = { ...parts, claims: inventory.claims, observer, freshness: freshnessOf(parts.config) }
-  const mirror = createMirror({ ...common, catalogue })
+  const common = { ...parts, claims: inventory.claims, usage, observer, freshness: freshnessOf(parts.config) }
+  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
+  const mirror = createMirror({ ...common, catalogue, hashes })
   const modules = createModules({ ...common, catalogue: moduleCatalogue })
   const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs })
   makeSpace({ ...common, inventory, removal })
+  const journals = opened.move()
   return {
     mirror,
     modules,
+    catalogue,
+    moduleCatalogue,
+    hashes,
     inventory,
     removal,
-    takeStock: () => inventory.start([new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)], shutdown),
+    usage,
+    async takeStock() {
+      const sources = [new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)]
+      await Promise.all([usage.load(), inventory.start(sources, shutdown)])
+      if (!shutdown.aborted) usage.retain((name) => inventory.get(name) !== undefined)
+    },
     async close() {
+      await using _journals = journals
       await Promise.all([mirror.close(), modules.idle()])
       await inventory.close()
+      await usage.close()
     },
   }
 }
@@ -113,6 +135,7 @@ function freshnessOf(config: Config): Freshness {
 
 interface SharedParts extends UseCaseParts {
   readonly claims: BlobClaims
+  readonly usage: Usage
   readonly observer: MirrorObserver
   readonly freshness: Freshness
 }
@@ -121,14 +144,34 @@ interface SharedParts extends UseCaseParts {
 function makeSpace(parts: SharedParts & { inventory: Inventory; removal: ItemRemoval }): void {
   const { space } = parts
   const { leases } = space
-  const usage = { of: () => ({ lastUsedAt: undefined }) }
-  const orphans = new OrphanSweep({ ...parts, leases })
-  const evictor = new Evictor({ ...parts, leases, usage, orphans })
+  const observer: Pick<MirrorObserver, 'evicted'> = {
+    evicted(what, bytes) {
+      space.countEviction(bytes)
+      parts.observer.evicted(what, bytes)
+    },
+  }
+  const orphans = new OrphanSweep({ ...parts, leases, observer })
+  const evictor = new Evictor({ ...parts, leases, observer, orphans })
   space.ledger.evictBy((options) => evictor.evict(options))
 }
 
-function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
-  const { config, folder, catalogue, claims, blobs, upstreams, shutdown, observer, freshness, now, log } = parts
+function createMirror(parts: SharedParts & { catalogue: Catalogue; hashes: PackageHashes }): Mirror {
+  const {
+    config,
+    folder,
+    catalogue,
+    hashes,
+    claims,
+    usage,
+    blobs,
+    space: { leases },
+    upstreams,
+    shutdown,
+    observer,
+    freshness,
+    now,
+    log,
+  } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
@@ -138,19 +181,19 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
   const common = { catalogue, claims, blobs, upstreamFor, shutdown, observer, now, log }
   const releases = new Releases({ ...common, versions, rulesFor, freshness })
-  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
-  const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
+  const { delivery } = config.archives
+  const archives = new Archives({ ...common, leases, releases, hashes, findUnsafety, delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
-  return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
 }
 
 function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Modules {
-  const { folder, catalogue, claims, blobs, space, upstreams, shutdown, observer, freshness, now, log } = parts
+  const { folder, catalogue, claims, usage, blobs, space, upstreams, shutdown, observer, freshness, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, leases: space.leases, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
-  return new Modules({ ...common, fetches, ...freshness })
+  return new Modules({ ...common, fetches, usage, ...freshness })
 }

@@ -6,6 +6,23 @@ const all = await new Metrics([]).registry.getMetricsAsJSON()
 /** In this version of prom-client the declaration says a number where a word comes. */
 const metrics = all.map(({ name, help, type }) => ({ name, help, type: String(type) }))
 
+it('sums over all routes and hosts tell the traffic, with what was counted in bulk', async () => {
+  const metrics = new Metrics([])
+  expect(await metrics.readTraffic()).toEqual({ answers: {}, sentBytes: 0, receivedBytes: 0 })
+  metrics.requests.inc({ route: '/a', status: '200', outcome: 'hit' }, 2)
+  metrics.requests.inc({ route: '/b', status: '200', outcome: 'miss' })
+  metrics.requests.inc({ route: '/b', status: '404', outcome: 'none' })
+  metrics.upstreamBytes.inc({ host: 'a.test' }, 5)
+  metrics.upstreamBytes.inc({ host: 'b.test' }, 6)
+  metrics.sentBytes.inc({ route: '/a' }, 10)
+  metrics.beforeRead = () => {
+    metrics.beforeRead = () => undefined
+    metrics.requests.inc({ route: '/b', status: '200', outcome: 'hit' })
+    metrics.sentBytes.inc({ route: '/b' }, 7)
+  }
+  expect(await metrics.readTraffic()).toEqual({ answers: { hit: 3, miss: 1 }, sentBytes: 17, receivedBytes: 11 })
+})
+
 describe('metrics follow the conventions of Prometheus', () => {
   it('there are some, each with a name once', () => {
     expect(metrics.length).toBeGreaterThan(10)

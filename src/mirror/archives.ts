@@ -3,6 +3,7 @@ import type { Log } from '../log.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
+import type { BlobLeases } from '../store/blob-leases.ts'
 import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { ProviderUpstream } from '../upstream/provider-upstream.ts'
 import { type FindUnsafety, vanished } from './archive-check.ts'
@@ -47,6 +48,7 @@ export interface ArchivesParts {
   readonly catalogue: Catalogue
   readonly claims: BlobClaims
   readonly blobs: BlobStore
+  readonly leases: BlobLeases
   readonly releases: Releases
   readonly hashes: PackageHashes
   readonly findUnsafety: FindUnsafety
@@ -171,11 +173,12 @@ export class Archives {
   /** The pull-through of one archive: evidence, bytes, digest, blob, safety, record. */
   async #fetch(id: PackageId, hops: readonly string[], tail: ArchiveTail): Promise<ArchiveRecord> {
     const upstream = this.#assertOnline(id)
-    const { releases, hashes, claims, log } = this.#parts
+    const { releases, hashes, claims, leases, log } = this.#parts
     let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
     for (let attempt = 1; ; attempt++) {
       try {
-        using _claim = lingering(await claims.claim([evidence.digest]))
+        using _claim = await claims.claim([evidence.digest])
+        using _lease = lingering(await leases.lease(evidence.digest))
         const size = await obtainArchive({ name: formatPackageName(id), evidence, upstream, hops, tail }, this.#parts)
         const record = await this.#record(id, evidence, size)
         if (record !== undefined) {
@@ -228,9 +231,9 @@ export class Archives {
   }
 }
 
-/** Whoever waits for a flight opens its blob in the turn in which the flight ends: until then it must be there. */
-function lingering(claim: Disposable): Disposable {
-  return { [Symbol.dispose]: () => void setImmediate(() => claim[Symbol.dispose]()) }
+/** Whoever waits for a flight opens its blob in the turn in which the flight ends: until then it is not evicted. */
+function lingering(lease: Disposable): Disposable {
+  return { [Symbol.dispose]: () => void setImmediate(() => lease[Symbol.dispose]()) }
 }
 
 function outcomeOf({ joined }: Flight<unknown, unknown>): CacheOutcome {

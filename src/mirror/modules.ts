@@ -15,6 +15,7 @@ import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
 import { SingleFlight } from './single-flight.ts'
 import { formatModuleName } from './stock/item-name.ts'
+import type { UseObserver } from './stock/usage.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -31,6 +32,7 @@ export interface ModulesParts {
   readonly fetches: ModuleFetches
   readonly blobs: BlobStore
   readonly leases: BlobLeases
+  readonly usage: UseObserver
   readonly upstreamFor: ModuleUpstreamFor
   /** For how long what a branch or tag names is used without asking. Milliseconds. */
   readonly freshForMs: number
@@ -75,26 +77,11 @@ export class Modules {
    */
   async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
     const answer = await this.#locate(view, id, call)
+    const { leases, usage } = this.#parts
     const { digest } = answer.value
-    this.#promised.set(digest, await this.#parts.leases.lease(digest))
+    this.#promised.set(digest, await leases.lease(digest))
+    usage.touch(formatModuleName(id), 0)
     return answer
-  }
-
-  async #locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const name = formatModuleName(id)
-    const held = await this.#findHeld(id)
-    if (held !== undefined) return await this.#current(id, held, call)
-    if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
-    const failure = this.#failures.get(name)
-    if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
-    const { done, joined } = this.#fetches.run(name, () => this.#fetch(id, call.hops))
-    if (!(await settledWithin(done, call.deadline.remainingMs()))) {
-      // They were told to come back, and then get to know what became of it.
-      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
-      throw pending(id)
-    }
-    return { value: (await done).state, outcome: joined ? 'coalesced' : 'miss' }
   }
 
   /**
@@ -103,18 +90,9 @@ export class Modules {
    * @throws MirrorError `VERSION_NOT_FOUND` for a digest that this version never had; as `locate`
    */
   async openArchive(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const record = await this.#parts.catalogue.find(id.address, id.version)
-    if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
-    const held = record && (await this.#parts.blobs.open(digest))
-    if (held !== undefined) return { value: held, outcome: 'hit' }
-    for (let tries = 0; tries < MAX_OPENINGS; tries++) {
-      const answer = await this.locate(view, id, call)
-      if (answer.value.digest !== digest) break
-      const blob = await this.#parts.blobs.open(digest)
-      if (blob !== undefined) return { ...answer, value: blob }
-    }
-    throw unknownArchive(id)
+    const answer = await this.#open(view, id, digest, call)
+    this.#parts.usage.touch(formatModuleName(id))
+    return answer
   }
 
   /**
@@ -136,6 +114,38 @@ export class Modules {
   /** Waits until nothing is being fetched. */
   async idle(): Promise<void> {
     await Promise.all([this.#fetches.idle(), this.#checks.idle(), this.#parts.lists.idle()])
+  }
+
+  async #locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const name = formatModuleName(id)
+    const held = await this.#findHeld(id)
+    if (held !== undefined) return await this.#current(id, held, call)
+    if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
+    const failure = this.#failures.get(name)
+    if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
+    const { done, joined } = this.#fetches.run(name, () => this.#fetch(id, call.hops))
+    if (!(await settledWithin(done, call.deadline.remainingMs()))) {
+      // They were told to come back, and then get to know what became of it.
+      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
+      throw pending(id)
+    }
+    return { value: (await done).state, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  async #open(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const record = await this.#parts.catalogue.find(id.address, id.version)
+    if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
+    const held = record && (await this.#parts.blobs.open(digest))
+    if (held !== undefined) return { value: held, outcome: 'hit' }
+    for (let tries = 0; tries < MAX_OPENINGS; tries++) {
+      const answer = await this.#locate(view, id, call)
+      if (answer.value.digest !== digest) break
+      const blob = await this.#parts.blobs.open(digest)
+      if (blob !== undefined) return { ...answer, value: blob }
+    }
+    throw unknownArchive(id)
   }
 
   /** Undefined also if its archive was lost. */

@@ -17,6 +17,7 @@ import { Versions } from '../../src/mirror/versions.ts'
 import type { View } from '../../src/mirror/view.ts'
 import { parseProviderAddressText } from '../../src/protocol/provider-address.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
+import { BlobLeases } from '../../src/store/blob-leases.ts'
 import type { BlobStore } from '../../src/store/blob-store.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
@@ -97,6 +98,8 @@ export interface TestParts {
   readonly lines: Record<string, unknown>[]
   /** `judged RULE`, `changed`, `downloading 1`. */
   readonly observed: string[]
+  /** Names of what was served. */
+  readonly used: string[]
 }
 
 /** No archive of a test is a zip: a hash that tells which file it is of. */
@@ -117,6 +120,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const controller = new AbortController()
   const shutdown = controller.signal
   const observed: string[] = []
+  const used: string[] = []
   const observer: MirrorObserver = {
     judged: (verdict) => observed.push(`judged ${verdict}`),
     releaseChanged: () => observed.push('changed'),
@@ -145,16 +149,18 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const hashes = new PackageHashes({ records, blobs, hasher: options.hasher ?? fakeHasher(), log })
   const archives = new Archives({
     ...common,
+    leases: new BlobLeases(),
     releases,
     hashes,
     delivery: options.delivery ?? 'verified',
     findUnsafety: options.findUnsafety ?? (async () => undefined),
   })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
-  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  const usage = { touch: (name: string): void => void used.push(name) }
+  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
   return {
     ...{ upstream, clock, records, blobs, inventory, catalogue, versions, releases, archives, hashes, mirror },
-    ...{ shutdown: controller, log, lines, observed },
+    ...{ shutdown: controller, log, lines, observed, used },
   }
 }
 

@@ -112,6 +112,8 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
     ...(filesMs === undefined ? {} : { filesMs }),
   })
   const leases = new BlobLeases()
-  const modules = new Modules({ catalogue, lists, fetches, blobs, leases, upstreamFor, now, log, ...freshness })
-  return { upstream, clock, blobs, leases, inventory, catalogue, modules, lines, observed }
+  const used: string[] = []
+  const usage = { touch: (name: string, hits = 1): void => void used.push(`${name} ${hits}`) }
+  const modules = new Modules({ catalogue, lists, fetches, blobs, leases, usage, upstreamFor, now, log, ...freshness })
+  return { used, upstream, clock, blobs, leases, inventory, catalogue, modules, lines, observed }
 }

@@ -17,6 +17,8 @@ const REST_FACTOR = 10
 
 /** When items were used last. Milliseconds since 1970. */
 export interface UsageTimes {
+  /** False while what was known before the start is not. */
+  readonly isLoaded: boolean
   of(name: string): { readonly lastUsedAt: number | undefined }
 }
 
@@ -78,12 +80,17 @@ export class Evictor {
 
   /** What is in use, or not known yet, may be evicted soon. */
   #mayFreeMore(): boolean {
-    return this.#survey.isBusy || !this.#parts.inventory.isComplete
+    return this.#survey.isBusy || !this.#isReady
+  }
+
+  get #isReady(): boolean {
+    const { inventory, usage } = this.#parts
+    return inventory.isComplete && usage.isLoaded
   }
 
   async #evictNext(): Promise<number> {
     // Who would choose now might choose what was used last.
-    if (!this.#parts.inventory.isComplete) return 0
+    if (!this.#isReady) return 0
     const freed = await this.#evictFirst()
     if (freed > 0 || performance.now() < this.#restUntil) return freed
     await this.#look()

@@ -22,6 +22,7 @@ let blobs: LeasedBlobStore
 let pins: PinnedSets
 let removal: ItemRemoval
 let times: Map<string, number>
+let usageLoaded: boolean
 let evicted: string[]
 let evictor: Evictor
 let lines: Record<string, unknown>[]
@@ -35,6 +36,7 @@ beforeEach(async () => {
   pins = await PinnedSets.open({ records: new MemoryRecordStore(), now: Date.now, log })
   removal = new ItemRemoval({ ...stock, blobs })
   times = new Map()
+  usageLoaded = true
   evicted = []
   const observer = { evicted: (what: string, bytes: number) => void evicted.push(`${what} ${bytes}`) }
   const { inventory } = stock
@@ -42,7 +44,12 @@ beforeEach(async () => {
   evictor = new Evictor({
     ...{ inventory, pins, orphans, leases, observer, log, shutdown: never },
     removal: { remove: (item) => removal.remove(item) },
-    usage: { of: (name) => ({ lastUsedAt: times.get(name) }) },
+    usage: {
+      get isLoaded() {
+        return usageLoaded
+      },
+      of: (name) => ({ lastUsedAt: times.get(name) }),
+    },
   })
 })
 
@@ -198,10 +205,13 @@ describe('what goes', () => {
     expect(lines).toContainEqual(expect.objectContaining({ level: 'warn', items: [full(A)] }))
   })
 
-  it('is nothing while it is not known what is held', async () => {
+  it('is nothing while it is not known what is held, and when it was used', async () => {
     await hold(A)
     expect(await urgently()).toEqual({ freed: 0, mayFreeMore: true, pinned: 0 })
     await start()
+    usageLoaded = false
+    expect(await urgently()).toEqual({ freed: 0, mayFreeMore: true, pinned: 0 })
+    usageLoaded = true
     expect(await urgently()).toMatchObject({ freed: A.length })
   })
 })
