@@ -104,21 +104,10 @@ function createStock({ useCases, pins }: OperationsParts): Stock {
 }
 
 function createStatistics({ config, useCases, folder, space, metrics, now }: OperationsParts): Statistics {
-  const { maxSize, minFree } = config.archives
   return new Statistics({
     ...{ mode: config.mode, startedAt: now(), inventory: useCases.inventory, usage: useCases.usage },
     traffic: () => metrics.totals(),
-    async space() {
-      const { stored } = space.blobs
-      return {
-        used: stored.isMeasured ? stored.sum.diskBytes : null,
-        reserved: space.ledger.reserved,
-        maxSize: maxSize ?? null,
-        free: await folder.freeBytes(),
-        minFree: minFree ?? null,
-        evictions: (await metrics.totals()).evictions,
-      }
-    },
+    space: async () => ({ ...(await space.figures()), evictions: (await metrics.totals()).evictions }),
     quarantine: () => folder.measureQuarantine(),
   })
 }

@@ -167,7 +167,7 @@ function makeSpace(parts: SharedParts): void {
 
 function createMirror(parts: SharedParts & { catalogue: Catalogue; hashes: PackageHashes }) {
   const { config, folder, catalogue, hashes, claims, removal, usage, blobs, origins, upstreams, observer } = parts
-  const { freshness, clientWork, shutdown, now, log } = parts
+  const { space, freshness, clientWork, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
@@ -185,21 +185,23 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue; hashes: Packa
     },
   })
   const releases = new Releases({ ...common, versions, rulesFor, freshness, replacement })
-  const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
+  const { leases } = space
+  const { delivery } = config.archives
+  const archives = new Archives({ ...common, leases, releases, hashes, findUnsafety, delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
   return { mirror, versions, releases, replacement, archives }
 }
 
 function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }) {
-  const { folder, catalogue, claims, usage, blobs, origins, upstreams, shutdown, observer } = parts
+  const { folder, catalogue, claims, usage, blobs, space, origins, upstreams, shutdown, observer } = parts
   const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const onBackOff = ({ hostname }: Subject, untilMs: number): void => origins.postpone(hostname, untilMs)
   const documents = new DocumentCache({ ...stored, onBackOff, freshness, clientWork, now, log, shutdown })
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
-  const common = { catalogue, lists, blobs, upstreamFor, now, log }
+  const common = { catalogue, lists, blobs, leases: space.leases, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
   const modules = new Modules({ ...common, fetches, usage, clientWork, ...freshness })
   return { modules, moduleLists: lists }

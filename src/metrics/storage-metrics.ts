@@ -67,7 +67,7 @@ export class StorageMetrics implements SpaceObserver, ScrubObserver {
       labelNames: ['reason'],
       registers,
     })
-    for (const reason of ['maxSize', 'minFree', 'orphan'] as const) {
+    for (const reason of ['unused', 'orphan'] as const) {
       this.#evictedItems.inc({ reason }, 0)
       this.#evictedBytes.inc({ reason }, 0)
     }

@@ -5,6 +5,7 @@ import type { Sha256 } from '../protocol/package-hash.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
+import type { BlobLeases } from '../store/blob-leases.ts'
 import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { ProviderUpstream } from '../upstream/provider-upstream.ts'
 import { type FindUnsafety, vanished } from './archive-check.ts'
@@ -30,6 +31,8 @@ const DOCUMENTS_MS = 8_000
 const PROGRESS_MS = 250
 /** With a fresh document each time: a signed link may have expired, or the origin released anew. */
 const MAX_ATTEMPTS = 2
+/** What is gone before it could be opened is fetched again. */
+const MAX_OPENINGS = 3
 
 /** One archive of a provider. */
 export interface PackageId {
@@ -50,6 +53,7 @@ export interface ArchivesParts {
   readonly catalogue: Catalogue
   readonly claims: BlobClaims
   readonly blobs: BlobStore
+  readonly leases: BlobLeases
   readonly releases: Releases
   readonly hashes: PackageHashes
   readonly findUnsafety: FindUnsafety
@@ -82,8 +86,9 @@ export class Archives {
    * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `*_NOT_FOUND`, `NOT_CACHED`, `UPSTREAM_*`, `STORAGE_*`, verification codes
    */
   async open(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
-    const held = await this.#openHeld(view, id)
-    return held ?? this.#openFetched(id, this.#fetchOnce(id, call))
+    return await this.#insist(id, async () => {
+      return (await this.#openHeld(view, id)) ?? (await this.#openFetched(this.#fetchOnce(id, call)))
+    })
   }
 
   /**
@@ -97,11 +102,13 @@ export class Archives {
     call: Call,
     options: { sized: boolean },
   ): Promise<Answer<OpenBlob | ArrivingArchive>> {
-    const held = await this.#openHeld(view, id)
-    if (held !== undefined) return held
-    const flight = this.#fetchOnce(id, call)
-    const arriving = await flight.tail().follow(options)
-    return arriving === undefined ? this.#openFetched(id, flight) : { value: arriving, outcome: outcomeOf(flight) }
+    return await this.#insist<OpenBlob | ArrivingArchive>(id, async () => {
+      const held = await this.#openHeld(view, id)
+      if (held !== undefined) return held
+      const flight = this.#fetchOnce(id, call)
+      const arriving = await flight.tail().follow(options)
+      return arriving === undefined ? this.#openFetched(flight) : { value: arriving, outcome: outcomeOf(flight) }
+    })
   }
 
   /**
@@ -208,10 +215,19 @@ export class Archives {
     return this.#flights.run(formatPackageName(id), work, call.leaving)
   }
 
-  async #openFetched(id: PackageId, flight: Flight<ArchiveRecord, ArchiveTail>): Promise<Answer<OpenBlob>> {
+  /** Undefined if it was evicted, or removed, as soon as it was there. */
+  async #openFetched(flight: Flight<ArchiveRecord, ArchiveTail>): Promise<Answer<OpenBlob> | undefined> {
     const { digest } = await flight.done
     const blob = await this.#parts.blobs.open(digest)
-    if (blob !== undefined) return { value: blob, outcome: outcomeOf(flight) }
+    return blob && { value: blob, outcome: outcomeOf(flight) }
+  }
+
+  /** No request fails because space was made at the wrong moment. */
+  async #insist<T>(id: PackageId, open: () => Promise<Answer<T> | undefined>): Promise<Answer<T>> {
+    for (let tries = 0; tries < MAX_OPENINGS; tries++) {
+      const answer = await open()
+      if (answer !== undefined) return answer
+    }
     throw vanished(formatPackageName(id))
   }
 
@@ -222,12 +238,13 @@ export class Archives {
     { tail, abandoned }: { tail: ArchiveTail; abandoned: AbortSignal },
   ): Promise<ArchiveRecord> {
     const upstream = this.#assertOnline(id)
-    const { releases, hashes, claims, shutdown, log } = this.#parts
+    const { releases, hashes, claims, leases, shutdown, log } = this.#parts
     const signal = AbortSignal.any([shutdown, abandoned])
     let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops, abandoned))
     for (let attempt = 1; ; attempt++) {
       try {
         using _claim = await claims.claim([evidence.digest])
+        using _lease = lingering(await leases.lease(evidence.digest))
         const job = { name: formatPackageName(id), evidence, upstream, hops, tail, signal }
         const size = await obtainArchive(job, this.#parts)
         const record = await this.#record(id, evidence, size)
@@ -279,6 +296,11 @@ export class Archives {
       },
     })
   }
+}
+
+/** Whoever waits for a flight opens its blob in the turn in which the flight ends: until then it is not evicted. */
+function lingering(lease: Disposable): Disposable {
+  return { [Symbol.dispose]: () => void setImmediate(() => lease[Symbol.dispose]()) }
 }
 
 function outcomeOf({ joined }: Flight<unknown, unknown>): CacheOutcome {

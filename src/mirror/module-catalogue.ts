@@ -12,7 +12,7 @@ import { formatModuleName } from './stock/item-name.ts'
 /**
  * Which module versions are held: a typed view of the records with a bounded copy in memory.
  *
- * On disk: `modules/HOST/NAMESPACE/NAME/SYSTEM/VERSION`.
+ * On disk: `modules/HOST/NAMESPACE/NAME/SYSTEM/VERSION`; what was held once, below `module-pins` instead of `modules`.
  */
 export class ModuleCatalogue {
   readonly #records: RecordStore
@@ -42,8 +42,19 @@ export class ModuleCatalogue {
   }
 
   /** The record as it is on the disk; no copy is kept of it. @throws MirrorError `STORAGE_FAILED` */
-  async read(address: ModuleAddress, version: Version): Promise<ModuleRecord | undefined> {
-    const key = [...moduleKey(address), version]
+  read(address: ModuleAddress, version: Version): Promise<ModuleRecord | undefined> {
+    return this.#read([...moduleKey(address), version])
+  }
+
+  /**
+   * What a version is, or was when it was held the last time: its files may not change though its archive is gone, as
+   * the pin of a provider's release says of that. @throws MirrorError `STORAGE_FAILED`
+   */
+  async recall(address: ModuleAddress, version: Version): Promise<ModuleRecord | undefined> {
+    return (await this.find(address, version)) ?? (await this.#read([...pinKey(address), version]))
+  }
+
+  async #read(key: RecordKey): Promise<ModuleRecord | undefined> {
     const stored = await this.#records.get(key)
     if (stored === undefined) return undefined
     const parsed = ModuleRecord.safeParse(stored)
@@ -90,10 +101,24 @@ export class ModuleCatalogue {
     })
   }
 
-  /** Forgets a version; fine if it is not held. Its blobs stay: see `ItemRemoval`. @throws MirrorError `STORAGE_FAILED` */
+  /**
+   * A version is not held any more; fine if it was not. What it was is remembered first. Its blobs stay: see
+   * `ItemRemoval`. @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED`
+   */
   async delete(address: ModuleAddress, version: Version): Promise<void> {
     await this.#changing(formatModuleName({ address, version }), async () => {
+      const record = await this.read(address, version)
+      if (record !== undefined) await this.#records.put([...pinKey(address), version], { ...record, earlier: [] })
       await this.#records.delete([...moduleKey(address), version])
+      return undefined
+    })
+  }
+
+  /** Forgets also what a version was: it may come again with other files. @throws MirrorError `STORAGE_FAILED` */
+  async forget(address: ModuleAddress, version: Version): Promise<void> {
+    await this.#changing(formatModuleName({ address, version }), async () => {
+      await this.#records.delete([...moduleKey(address), version])
+      await this.#records.delete([...pinKey(address), version])
       return undefined
     })
   }
@@ -112,4 +137,8 @@ export class ModuleCatalogue {
 
 function moduleKey({ hostname, namespace, name, targetSystem }: ModuleAddress): RecordKey {
   return ['modules', hostname, namespace, name, targetSystem]
+}
+
+function pinKey(address: ModuleAddress): RecordKey {
+  return ['module-pins', ...moduleKey(address).slice(1)]
 }

@@ -78,7 +78,7 @@ export class ModuleFetches {
   }
 
   /**
-   * Fetches a version that is not held, or whose archive was lost: then it must come out as it was.
+   * Fetches a version that is not held, or whose archive was lost or evicted: then it must come out as it was.
    * @throws MirrorError as `Modules.locate`
    */
   async first(id: ModuleId, request: FetchRequest): Promise<ModuleRecord> {
@@ -87,7 +87,7 @@ export class ModuleFetches {
     const call = { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
     const { spelling } = await lists.find(id.address, id.version, call)
     const location = await this.#locate(id, spelling, request)
-    const earlier = await catalogue.find(id.address, id.version)
+    const earlier = await catalogue.recall(id.address, id.version)
     const judge = (offered: Offered): void => earlier && assertUnchanged(id, earlier.state, offered)
     using claims = new DisposableStack()
     const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge, claims }))

@@ -4,6 +4,7 @@ import type { Log } from '../log.ts'
 import { formatModuleAddress, type ModuleAddress } from '../protocol/module-address.ts'
 import type { Sha256 } from '../protocol/package-hash.ts'
 import type { Version } from '../protocol/version.ts'
+import type { BlobLeases } from '../store/blob-leases.ts'
 import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { Answer, Call } from './call.ts'
 import type { ClientWork } from './client-work.ts'
@@ -22,6 +23,9 @@ import { assertOriginAllowed, type View } from './view.ts'
 
 /** How long a failure is told to those who were told to come back, before the work is begun anew. */
 const FAILURE_MS = 10_000
+const PROMISE_MS = 60_000
+/** What is gone before it could be opened is fetched again. */
+const MAX_OPENINGS = 3
 
 /** What `Modules` is made of. */
 export interface ModulesParts {
@@ -29,6 +33,7 @@ export interface ModulesParts {
   readonly lists: ModuleLists
   readonly fetches: ModuleFetches
   readonly blobs: BlobStore
+  readonly leases: BlobLeases
   readonly usage: UseObserver
   readonly upstreamFor: ModuleUpstreamFor
   /** For how long what a branch or tag names is used without asking. Milliseconds. */
@@ -62,6 +67,14 @@ export class Modules {
   /** When the source of a held module was asked whether it moved, and for how long that counts. */
   readonly #checked = new LRUCache<string, { at: number; forMs: number }>({ max: 5_000 })
 
+  /** Clients that were told of an archive come for it soon; until then it is not evicted. */
+  readonly #promised = new LRUCache<Sha256, Disposable>({
+    max: 1_000,
+    ttl: PROMISE_MS,
+    ttlAutopurge: true,
+    dispose: (lease) => lease[Symbol.dispose](),
+  })
+
   constructor(parts: ModulesParts) {
     this.#parts = parts
     this.#fetches = new SingleFlight(parts)
@@ -80,8 +93,10 @@ export class Modules {
    */
   async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
     const answer = await this.#locate(view, id, call)
-    // Who is told of an archive comes for it next: it must not be taken for unused until then.
-    this.#parts.usage.touch(formatModuleName(id), 0)
+    const { leases, usage } = this.#parts
+    const { digest } = answer.value
+    this.#promised.set(digest, await leases.lease(digest))
+    usage.touch(formatModuleName(id), 0)
     return answer
   }
 
@@ -92,8 +107,8 @@ export class Modules {
   }
 
   /**
-   * Opens the archive that clients were told of, by its digest; the caller disposes of it. One that was lost is fetched
-   * anew, if it comes out the same.
+   * Opens the archive that clients were told of, by its digest; the caller disposes of it. One that was lost or evicted
+   * is fetched anew, if it comes out the same.
    * @throws MirrorError `VERSION_NOT_FOUND` for a digest that this version never had; as `locate`
    */
   async openArchive(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
@@ -112,7 +127,7 @@ export class Modules {
     digest: Sha256,
   ): Promise<Answer<{ digest: string; size: number | undefined }>> {
     assertOriginAllowed(view, id.address.hostname)
-    const record = await this.#parts.catalogue.find(id.address, id.version)
+    const record = await this.#parts.catalogue.recall(id.address, id.version)
     if (!record || !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
     const stat = await this.#parts.blobs.stat(digest)
     return { value: { digest, size: stat?.size }, outcome: stat === undefined ? 'miss' : 'hit' }
@@ -180,10 +195,13 @@ export class Modules {
     if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
     const held = record && (await this.#parts.blobs.open(digest))
     if (held !== undefined) return { value: held, outcome: 'hit' }
-    const answer = await this.#locate(view, id, call)
-    const blob = answer.value.digest === digest ? await this.#parts.blobs.open(digest) : undefined
-    if (blob === undefined) throw unknownArchive(id)
-    return { ...answer, value: blob }
+    for (let tries = 0; tries < MAX_OPENINGS; tries++) {
+      const answer = await this.#locate(view, id, call)
+      if (answer.value.digest !== digest) break
+      const blob = await this.#parts.blobs.open(digest)
+      if (blob !== undefined) return { ...answer, value: blob }
+    }
+    throw unknownArchive(id)
   }
 
   /** Undefined also if its archive was lost. */

@@ -17,7 +17,7 @@ export interface MirrorObserver {
 }
 
 /** Which limit asked for room; `orphan`: a file that nothing named any more. */
-export type EvictionReason = 'maxSize' | 'minFree' | 'orphan'
+export type EvictionReason = 'unused' | 'orphan'
 
 /** What is deleted to make room. */
 export interface SpaceObserver {

@@ -1,12 +1,21 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempDisposable, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtempDisposable, readdir, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import type { PublishedPackage } from '../origin/release.ts'
 import { FullDisk, type Place } from './full-disk.ts'
-import { askArchive, assertRight, PLATFORM, publishArchive, sha256, startWarmMirror } from './held-archive.ts'
+import {
+  askArchive,
+  assertRight,
+  PLATFORM,
+  PROVIDER,
+  publishArchive,
+  sha256,
+  startWarmMirror,
+  VERSION,
+} from './held-archive.ts'
 import type { Answer, TestMirror } from './mirror-fixture.ts'
 
 const NEW_PROVIDER = 'acme/gadget'
@@ -89,11 +98,11 @@ describe.each(places)('a disk that is full at %s, %s (B73)', (place) => {
   })
 })
 
-/** A real file system of 3 MB in memory; undefined where mounting is not permitted. */
-async function mountSmallDisk(): Promise<(AsyncDisposable & { path: string }) | undefined> {
+/** A real file system in memory, of 3 MB if nothing else is said; undefined where mounting is not permitted. */
+async function mountSmallDisk(size = '3m'): Promise<(AsyncDisposable & { path: string }) | undefined> {
   const folder = await mkdtempDisposable(join(tmpdir(), 'test-full-disk-'))
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder.path], { stdio: 'ignore' })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder.path], { stdio: 'ignore' })
   } catch {
     await folder.remove()
     return undefined
@@ -166,4 +175,101 @@ describe.skipIf(probe === undefined)('a data folder on a real disk of 3 MB (B73)
     assertRight(await askArchive(mirror), held)
     expect((await mirror.ask('/readyz')).status).toBe(200)
   })
+})
+
+describe.skipIf(probe === undefined)('a disk of which minFree must stay free (B73)', () => {
+  const MIN_FREE = 2_000_000
+
+  async function startWithMinFree(dataDir: string): Promise<TestMirror> {
+    const config = { dataDir, stateDir: './state', archives: { minFree: `${MIN_FREE}B` } }
+    const folder = await mkdtempDisposable(join(tmpdir(), 'test-min-free-'))
+    const pins = join(folder.path, 'state', 'records', 'pins')
+    await mkdir(pins, { recursive: true })
+    const items = [`${origin.hosts[0]}/${PROVIDER} ${VERSION}`]
+    await writeFile(join(pins, 'ci.json'), JSON.stringify({ format: 1, updatedAt: new Date().toISOString(), items }))
+    const mirror = await startWarmMirror({ origin, folder: folder.path, config }, held)
+    const close = mirror[Symbol.asyncDispose].bind(mirror)
+    mirror[Symbol.asyncDispose] = async () => {
+      await close()
+      await folder.remove()
+    }
+    return mirror
+  }
+
+  async function freeOn(disk: string): Promise<number> {
+    const { bavail, bsize } = await statfs(disk)
+    return bavail * bsize
+  }
+
+  test('archives go for those that come, pinned ones stay, and so much stays free', async () => {
+    await using disk = await mountSmallDisk('8m')
+    const dataDir = disk?.path ?? ''
+    const publications = Array.from({ length: 8 }, (_, patch) =>
+      origin.publish({
+        provider: NEW_PROVIDER,
+        version: `5.0.${patch}`,
+        archiveBytes: 1_000_000,
+        platforms: [PLATFORM],
+      }),
+    )
+    const releases = await Promise.all(publications)
+    await using mirror = await startWithMinFree(dataDir)
+    for (const [patch, release] of releases.entries()) {
+      const answer = await mirror.archive(NEW_PROVIDER, `5.0.${patch}`, PLATFORM)
+      expect(sha256(answer.body)).toBe(release.package(PLATFORM).sha256)
+      expect(await freeOn(dataDir)).toBeGreaterThan(MIN_FREE - 1_100_000)
+    }
+    await expect.poll(() => freeOn(dataDir)).toBeGreaterThanOrEqual(MIN_FREE)
+    origin.reset()
+    assertRight(await askArchive(mirror), held)
+    expect(origin.count('archive')).toBe(0)
+    expect(mirror.logText).toContain('evicted to make space')
+  })
+
+  test('fuller than that from the start: what is held is served, what must be written is 507 that says why, until there is space', async () => {
+    await using disk = await mountSmallDisk('8m')
+    const dataDir = disk?.path ?? ''
+    const publication = { provider: NEW_PROVIDER, version: '6.0.0', archiveBytes: 1_000_000, platforms: [PLATFORM] }
+    const release = await origin.publish(publication)
+    await using mirror = await startWithMinFree(dataDir)
+    const filler = join(dataDir, 'filler')
+    await writeFile(filler, Buffer.alloc((await freeOn(dataDir)) - MIN_FREE + 100_000))
+    await mirror.restart()
+    assertRight(await askArchive(mirror), held)
+    expect((await mirror.version(NEW_PROVIDER, '6.0.0')).status).toBe(200)
+    const refused = await mirror.archive(NEW_PROVIDER, '6.0.0', PLATFORM)
+    assertFull(refused)
+    expect(refused.json().error).toMatch(/archives\.minFree is 2 MB, and the disk has .* free.* are pinned/)
+    expect((await mirror.ask('/readyz')).status).toBe(200)
+    await expect.poll(() => readdir(join(dataDir, 'tmp'))).toEqual([])
+    await rm(filler)
+    const answer = await mirror.archive(NEW_PROVIDER, '6.0.0', PLATFORM)
+    expect(sha256(answer.body)).toBe(release.package(PLATFORM).sha256)
+  })
+
+  test('an archive that the disk can never hold is refused before it comes, and nothing is evicted for it', async () => {
+    await using disk = await mountSmallDisk('8m')
+    const dataDir = disk?.path ?? ''
+    await origin.publish({ provider: NEW_PROVIDER, version: '7.0.0', archiveBytes: 7_000_000, platforms: [PLATFORM] })
+    await using mirror = await startWithMinFree(dataDir)
+    const refused = await mirror.archive(NEW_PROVIDER, '7.0.0', PLATFORM)
+    assertFull(refused)
+    expect(refused.json().error).toContain('for which the disk has no room, whatever is evicted')
+    assertRight(await askArchive(mirror), held)
+    expect(mirror.logText).not.toContain('evicted to make space')
+    await expect.poll(() => readdir(join(dataDir, 'tmp'))).toEqual([])
+  })
+})
+
+test('an archive that is larger than maxSize is refused before it comes, in words that say so, and nothing goes for it', async () => {
+  await origin.publish({ provider: NEW_PROVIDER, version: '8.0.0', archiveBytes: 3_000_000, platforms: [PLATFORM] })
+  await using mirror = await startWarmMirror({ origin, config: { archives: { maxSize: '2MB' } } }, held)
+  const refused = await mirror.archive(NEW_PROVIDER, '8.0.0', PLATFORM)
+  assertFull(refused)
+  expect(refused.json().error).toMatch(
+    /^This has 3\S* MB, more than everything together may take: archives\.maxSize is 2 MB/,
+  )
+  origin.reset()
+  assertRight(await askArchive(mirror), held)
+  expect(origin.count('archive')).toBe(0)
 })

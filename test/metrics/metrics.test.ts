@@ -112,7 +112,7 @@ describe('the totals', () => {
     made.clients.count({ ...answer, route: '/b', outcome: 'miss', times: 1 })
     made.clients.count({ ...answer, status: 404, outcome: undefined, times: 1 })
     for (const host of ['a.example', 'b.example']) made.upstream.received(host, 7)
-    for (const reason of ['maxSize', 'orphan'] as const) made.storage.evicted({ reason, bytes: 5 })
+    for (const reason of ['unused', 'orphan'] as const) made.storage.evicted({ reason, bytes: 5 })
     expect(await made.totals()).toEqual({
       answers: { hit: 2, miss: 1 },
       sentBytes: 40,

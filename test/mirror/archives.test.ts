@@ -461,3 +461,29 @@ describe('describing', () => {
     await settle()
   })
 })
+
+describe('an archive that is evicted at the wrong moment', () => {
+  /** Blobs that go as often as is wished just before they are opened. */
+  class VanishingBlobs extends MemoryBlobStore {
+    vanish = 0
+
+    override async open(digest: string): Promise<OpenBlob | undefined> {
+      const blob = await super.open(digest)
+      if (blob === undefined || this.vanish === 0) return blob
+      this.vanish -= 1
+      await this.delete(digest)
+      return undefined
+    }
+  }
+
+  it('is fetched again, as often as is reasonable, and no request fails', async () => {
+    const blobs = new VanishingBlobs()
+    const parts = await published({ blobs })
+    blobs.vanish = 2
+    const { value } = await parts.archives.open(everything, linux, newCall())
+    await value[Symbol.asyncDispose]()
+    expect(parts.upstream.asked.filter((asked) => asked.startsWith('archive'))).toHaveLength(3)
+    blobs.vanish = 100
+    expect(await failureOf(parts.archives.open(everything, linux, newCall()))).toMatchObject({ code: 'STORAGE_FAILED' })
+  })
+})

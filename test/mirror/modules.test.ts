@@ -192,3 +192,51 @@ describe('a module of a repository', () => {
     expect(told).toEqual([expect.objectContaining({ held: commit, offered: current })])
   })
 })
+
+describe('a module whose archive was evicted', () => {
+  async function evict(parts: ReturnType<typeof createModuleParts>): Promise<void> {
+    const record = await parts.catalogue.find(net.address, net.version)
+    await parts.catalogue.delete(net.address, net.version)
+    await parts.blobs.delete(record?.state.digest ?? '')
+  }
+
+  it('is fetched again by whoever was told of it before, and HEAD knows it', async () => {
+    const parts = createModuleParts()
+    const { modules, upstream } = parts
+    const { digest } = (await modules.locate(everything, net, newCall())).value
+    await evict(parts)
+    expect(await modules.describeArchive(everything, net, digest)).toEqual({
+      value: { digest, size: undefined },
+      outcome: 'miss',
+    })
+    await using blob = (await modules.openArchive(everything, net, digest, newCall())).value
+    expect([blob.digest, upstream.opened]).toEqual([digest, 2])
+  })
+
+  it('must come again as it was', async () => {
+    const parts = createModuleParts()
+    await parts.modules.locate(everything, net, newCall())
+    await evict(parts)
+    parts.upstream.text = '# other\n'
+    expect(await failureOf(parts.modules.locate(everything, net, newCall()))).toMatchObject({ code: 'RELEASE_CHANGED' })
+    await parts.catalogue.forget(net.address, net.version)
+    parts.clock.advance(20_000)
+    expect(await parts.modules.locate(everything, net, newCall())).toMatchObject({ outcome: 'miss' })
+  })
+
+  it('is not listed as held', async () => {
+    const parts = createModuleParts()
+    await parts.modules.locate(everything, net, newCall())
+    await evict(parts)
+    expect(await parts.catalogue.heldVersions(net.address)).toEqual([])
+    expect(parts.inventory.count('module')).toBe(0)
+  })
+})
+
+it('the archive that a client was just told of is not evicted before it can come for it', async () => {
+  const { modules, leases } = createModuleParts()
+  const { digest } = (await modules.locate(everything, net, newCall())).value
+  expect(leases.claim(digest)).toBeUndefined()
+  await modules.locate(everything, net, newCall())
+  expect(leases.claim(digest)).toBeUndefined()
+})

@@ -20,6 +20,7 @@ import type { View } from '../../src/mirror/view.ts'
 import { parsePlatform } from '../../src/protocol/platform.ts'
 import { parseProviderAddressText } from '../../src/protocol/provider-address.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
+import { BlobLeases } from '../../src/store/blob-leases.ts'
 import type { BlobStore } from '../../src/store/blob-store.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
@@ -158,6 +159,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const hashes = new PackageHashes({ records, blobs, hasher: options.hasher ?? fakeHasher(), log })
   const archives = new Archives({
     ...common,
+    leases: new BlobLeases(),
     releases,
     hashes,
     delivery: options.delivery ?? 'verified',

@@ -11,6 +11,7 @@ import { parseModuleAddressText } from '../../src/protocol/module-address.ts'
 import type { ModuleLocation } from '../../src/protocol/module-location.ts'
 import { parseRemoteSource } from '../../src/protocol/module-source.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
+import { BlobLeases } from '../../src/store/blob-leases.ts'
 import type { BlobStore } from '../../src/store/blob-store.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
@@ -120,8 +121,9 @@ export function createModuleParts(
     ...{ catalogue, claims: inventory.claims, lists, blobs, upstreamFor, shutdown, observer, now, log },
     ...(filesMs === undefined ? {} : { filesMs }),
   })
+  const leases = new BlobLeases()
   const used: string[] = []
   const usage = { touch: (name: string, hits = 1): void => void used.push(`${name} ${hits}`) }
-  const modules = new Modules({ catalogue, lists, fetches, blobs, usage, upstreamFor, now, log, ...freshness })
-  return { used, upstream, clock, blobs, records, inventory, catalogue, lists, modules, lines, observed }
+  const modules = new Modules({ catalogue, lists, fetches, blobs, leases, usage, upstreamFor, now, log, ...freshness })
+  return { used, upstream, clock, blobs, leases, records, inventory, catalogue, lists, modules, lines, observed }
 }

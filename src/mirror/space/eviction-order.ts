@@ -13,8 +13,8 @@ export interface Candidate {
 export interface Survey {
   /** The least recently used first; not all of them. */
   readonly candidates: Candidate[]
-  /** Something is in use. */
-  readonly busy: boolean
+  /** Something else could be, but is in use. */
+  readonly isBusy: boolean
   readonly pinned: number
 }
 
@@ -38,7 +38,7 @@ const ITEMS_AT_ONCE = 1_000
  */
 export async function survey(items: readonly HeldItem[], judge: Judge): Promise<Survey> {
   let candidates: Candidate[] = []
-  let busy = false
+  let isBusy = false
   let pinned = 0
   for (const [index, item] of items.entries()) {
     if (index % ITEMS_AT_ONCE === ITEMS_AT_ONCE - 1) await setImmediate()
@@ -49,13 +49,13 @@ export async function survey(items: readonly HeldItem[], judge: Judge): Promise<
     if (owners.some((owner) => judge.isPinned(owner))) {
       pinned += size
     } else if (owners.some((owner) => judge.isBusy(owner))) {
-      busy = true
+      isBusy = true
     } else {
       candidates.push({ digest, usedAt: Math.max(...owners.map((owner) => judge.lastUsed(owner))) })
       if (candidates.length >= 2 * MAX_CANDIDATES) candidates = oldest(candidates)
     }
   }
-  return { candidates: oldest(candidates), busy, pinned }
+  return { candidates: oldest(candidates), isBusy, pinned }
 }
 
 function oldest(candidates: Candidate[]): Candidate[] {

@@ -17,6 +17,8 @@ const REST_FACTOR = 10
 
 /** When items were used last. Milliseconds since 1970. */
 export interface UsageTimes {
+  /** False while what was known before the start is not. */
+  readonly isLoaded: boolean
   of(name: string): { readonly lastUsedAt: number | undefined }
 }
 
@@ -41,7 +43,7 @@ export interface EvictorParts {
 export class Evictor {
   readonly #parts: EvictorParts
   readonly #turn = new ConcurrencyLimit(1)
-  #survey: Survey = { candidates: [], busy: false, pinned: 0 }
+  #survey: Survey = { candidates: [], isBusy: false, pinned: 0 }
   #restUntil = Number.NEGATIVE_INFINITY
   #sweptAt = Number.NEGATIVE_INFINITY
   #isReconciled = false
@@ -60,8 +62,8 @@ export class Evictor {
   /** Takes one archive away, or all orphans. What cannot be removed is told to the log. */
   async evict({ urgent }: { urgent: boolean }): Promise<Eviction> {
     const swept = urgent ? 0 : await this.#sweep()
-    if (swept > 0) return { freed: swept, busy: this.#survey.busy, pinned: this.#survey.pinned }
-    return await this.#turn.run(() => this.#evictNext())
+    const freed = swept > 0 ? swept : await this.#turn.run(() => this.#evictNext())
+    return { freed, mayFreeMore: this.#mayFreeMore(), pinned: this.#survey.pinned }
   }
 
   async #sweep(): Promise<number> {
@@ -76,16 +78,23 @@ export class Evictor {
     }
   }
 
-  async #evictNext(): Promise<Eviction> {
+  /** What is in use, or not known yet, may be evicted soon. */
+  #mayFreeMore(): boolean {
+    return this.#survey.isBusy || !this.#isReady
+  }
+
+  get #isReady(): boolean {
+    const { inventory, usage } = this.#parts
+    return inventory.isComplete && usage.isLoaded
+  }
+
+  async #evictNext(): Promise<number> {
     // Who would choose now might choose what was used last.
-    if (!this.#parts.inventory.isComplete) return { freed: 0, busy: true, pinned: 0 }
-    let freed = await this.#evictFirst()
-    if (freed === 0 && performance.now() >= this.#restUntil) {
-      await this.#look()
-      freed = await this.#evictFirst()
-    }
-    const { busy, pinned } = this.#survey
-    return { freed, busy, pinned }
+    if (!this.#isReady) return 0
+    const freed = await this.#evictFirst()
+    if (freed > 0 || performance.now() < this.#restUntil) return freed
+    await this.#look()
+    return await this.#evictFirst()
   }
 
   async #look(): Promise<void> {
@@ -97,8 +106,8 @@ export class Evictor {
       isPinned: (item) => pins.isPinned(item.name),
       isBusy: (item) => this.#isBusy(item),
     })
-    const took = performance.now() - began
-    if (this.#survey.candidates.length === 0) this.#restUntil = performance.now() + REST_FACTOR * took
+    const now = performance.now()
+    if (this.#survey.candidates.length === 0) this.#restUntil = now + REST_FACTOR * (now - began)
   }
 
   /** Evicts the first candidate that still is one. */
@@ -115,11 +124,12 @@ export class Evictor {
     const { inventory, usage, pins, leases, removal, observer, log } = this.#parts
     const owners = inventory.ownersOf(digest)
     const isUsedSince = owners.some(({ name, cachedAt }) => (usage.of(name).lastUsedAt ?? cachedAt) > usedAt)
-    if (isUsedSince || owners.some((item) => pins.isPinned(item.name) || this.#isBusy(item))) return 0
+    if (isUsedSince || owners.some((item) => pins.isPinned(item.name))) return 0
+    if (owners.some((item) => this.#isBusy(item))) return this.#skipBusy()
     using claims = new DisposableStack()
     for (const blob of new Set(owners.flatMap((item) => [...blobsOf(item)]))) {
       const claim = leases.claim(blob)
-      if (claim === undefined) return 0
+      if (claim === undefined) return this.#skipBusy()
       claims.use(claim)
     }
     let freed = 0
@@ -129,10 +139,15 @@ export class Evictor {
       log.warn({ items: owners.map(({ name }) => name), err: error }, 'could not evict')
     }
     if (freed === 0) return 0
-    observer.evicted({ reason: 'maxSize', bytes: freed })
+    observer.evicted({ reason: 'unused', bytes: freed })
     const items = owners.map(({ name }) => name)
     log.info({ items, bytes: freed, usedAt: new Date(usedAt).toISOString() }, 'evicted to make space')
     return freed
+  }
+
+  #skipBusy(): 0 {
+    this.#survey = { ...this.#survey, isBusy: true }
+    return 0
   }
 
   #isBusy(item: HeldItem): boolean {

@@ -8,8 +8,8 @@ import { type ReservationLedger, SpaceReservation, type Step } from './space-res
 export interface Eviction {
   /** What was freed; zero says that nothing can be taken away now. */
   readonly freed: number
-  /** Something could be taken away, but is in use just now. */
-  readonly busy: boolean
+  /** Later, more may be freed: something is in use, or not known yet. */
+  readonly mayFreeMore: boolean
   /** What sets of pins hold. */
   readonly pinned: number
 }
@@ -30,6 +30,8 @@ export interface SpaceLedgerParts {
 
 /** Whoever waits is refused when for so long nothing was freed and nobody went on … */
 const PATIENCE_MS = 60_000
+/** … or only so long, if nothing is seen that could be freed: what has just come in is recorded first … */
+const HOPELESS_MS = 3_000
 /** … and in any case after so long. */
 const MAX_WAIT_MS = 15 * 60_000
 /** While somebody waits: what nobody tells of is looked at so often. */
@@ -46,7 +48,7 @@ export class SpaceLedger implements ReservationLedger {
   readonly limits: SpaceLimits
   readonly #parts: SpaceLedgerParts
   readonly #queue = new SpaceQueue()
-  #evict: Evict = async () => ({ freed: 0, busy: false, pinned: 0 })
+  #evict: Evict = async () => ({ freed: 0, mayFreeMore: false, pinned: 0 })
   #use: SpaceUse = { used: 0, reserved: 0, unwritten: 0, free: Number.POSITIVE_INFINITY }
   #measured = Promise.withResolvers<void>()
   #isMeasured = false
@@ -55,6 +57,8 @@ export class SpaceLedger implements ReservationLedger {
   /** The reservation that goes over the limit. */
   #over: SpaceReservation | undefined
   #progressAt = performance.now()
+  /** When something was seen the last time that could make space later. */
+  #hopeAt = Number.NEGATIVE_INFINITY
   #changes = Promise.withResolvers<void>()
   #serving = false
   #trimming = false
@@ -216,7 +220,7 @@ export class SpaceLedger implements ReservationLedger {
     await this.#refresh()
     if (head !== this.#queue.head) return
     if (this.#fits(head)) return this.#grant(head)
-    const { freed, busy, pinned } = await this.#evict({ urgent: true })
+    const { freed, mayFreeMore, pinned } = await this.#evict({ urgent: true })
     if (freed > 0) this.#progressAt = performance.now()
     if (freed > 0 || head !== this.#queue.head) return
     if (this.#mayGoOver(head)) {
@@ -225,7 +229,8 @@ export class SpaceLedger implements ReservationLedger {
     }
     const full = noSpace(this.limits, this.#use, pinned)
     const othersRun = this.#open > this.#queue.size
-    this.#queue.refuse(full, (request) => this.#isLate(request) || (request === head && !busy && !othersRun))
+    if (mayFreeMore || othersRun) this.#hopeAt = performance.now()
+    this.#queue.refuse(full, (request) => this.#isLate(request))
     if (head === this.#queue.head) await settledWithin(changed, LOOK_MS)
   }
 
@@ -240,7 +245,9 @@ export class SpaceLedger implements ReservationLedger {
 
   #isLate({ since }: SpaceRequest): boolean {
     const now = performance.now()
-    return now - Math.max(since, this.#progressAt) >= PATIENCE_MS || now - since >= MAX_WAIT_MS
+    const idleSince = Math.max(since, this.#progressAt)
+    if (now - idleSince >= PATIENCE_MS || now - since >= MAX_WAIT_MS) return true
+    return now - Math.max(idleSince, this.#hopeAt) >= HOPELESS_MS
   }
 
   /** Makes space from the high to the low water mark. */

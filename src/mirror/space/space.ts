@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../log.ts'
 import { BlobLeases } from '../../store/blob-leases.ts'
 import type { BlobStore } from '../../store/blob-store.ts'
+import type { SpaceFigures } from '../stock/statistics.ts'
 import { CountedBlobStore } from './counted-blob-store.ts'
 import { SpaceLedger } from './space-ledger.ts'
 import type { SpaceLimits } from './space-limits.ts'
@@ -36,6 +37,18 @@ export class Space {
     this.ledger = new SpaceLedger({ ...parts, onFailure })
     this.blobs = new CountedBlobStore(blobs, this.ledger, onChange)
     this.leases.onReleased = () => this.ledger.poke()
+  }
+
+  /** How full it is now. @throws MirrorError `STORAGE_FAILED` */
+  async figures(): Promise<Omit<SpaceFigures, 'evictions'>> {
+    const { used, reserved, limits } = this.ledger
+    return {
+      used: used ?? null,
+      reserved,
+      maxSize: limits.maxSize ?? null,
+      free: await this.ledger.diskFree(),
+      minFree: limits.minFree ?? null,
+    }
   }
 
   /** Adds up what is stored, then looks for what others do to the disk and the files, until the process stops. Never rejects. */

@@ -63,6 +63,11 @@ export class Usage implements UseObserver {
     this.#parts = parts
   }
 
+  /** True once what was known before the start is known here. */
+  get isLoaded(): boolean {
+    return this.#loaded
+  }
+
   /** Reads what was known before; what was used meanwhile is added to it. In the background; never rejects. */
   async load(): Promise<void> {
     const before = new Map<string, Entry>()

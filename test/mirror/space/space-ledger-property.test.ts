@@ -48,7 +48,7 @@ class World {
       const index = this.stored.findIndex(({ readUntil }) => readUntil <= this.turn)
       const [gone] = index === -1 ? [] : this.stored.splice(index, 1)
       if (gone !== undefined) this.#add(-gone.bytes)
-      return { freed: gone?.bytes ?? 0, busy: this.stored.length > 0, pinned: 0 }
+      return { freed: gone?.bytes ?? 0, mayFreeMore: this.stored.length > 0, pinned: 0 }
     })
     this.ledger.setUsed(0, { isWhole: true })
   }

@@ -5,7 +5,7 @@ import type { SpaceReservation } from '../../../src/mirror/space/space-reservati
 import { failureOf, settle } from '../parts-fixture.ts'
 
 const MB = 1_048_576
-const NOTHING: Eviction = { freed: 0, busy: false, pinned: 0 }
+const NOTHING: Eviction = { freed: 0, mayFreeMore: false, pinned: 0 }
 
 /** A disk, what is stored on it, and what may be evicted. */
 class FakeDisk {
@@ -28,9 +28,9 @@ class FakeDisk {
     this.ledger.evictBy(async ({ urgent }) => {
       this.evictions.push(urgent)
       const freed = this.evictable.shift()
-      if (freed === undefined) return { ...NOTHING, busy: this.busy, pinned: this.pinned }
+      if (freed === undefined) return { ...NOTHING, mayFreeMore: this.busy, pinned: this.pinned }
       this.store(-freed)
-      return { freed, busy: this.busy, pinned: this.pinned }
+      return { freed, mayFreeMore: this.busy, pinned: this.pinned }
     })
     this.ledger.setUsed(0, { isWhole: options.measured !== false })
   }
@@ -181,15 +181,27 @@ describe('a reservation that does not fit', () => {
     expect(waiting.state).toBe('granted')
   })
 
-  it('is refused at once if what cannot be evicted is over the limit already, and says why', async () => {
+  it('is refused soon if what cannot be evicted is over the limit already, and says why', async () => {
     const disk = new FakeDisk({ maxSize: 10 * MB })
     disk.pinned = 9 * MB
     disk.store(11 * MB)
-    const error = await failureOf(disk.ledger.reserve())
+    const refused = failureOf(disk.ledger.reserve())
+    await vi.advanceTimersByTimeAsync(4_000)
+    const error = await refused
     expect(error).toMatchObject({ code: 'STORAGE_FULL' })
     expect(error.message).toContain('archives.maxSize is 10.5 MB, of which 11.5 MB are used')
     expect(error.message).toContain('9.44 MB are pinned')
     expect(disk.ledger.reserved).toBe(0)
+  })
+
+  it('what has just come in has time to be recorded before anybody is refused', async () => {
+    const disk = new FakeDisk({ maxSize: 10 * MB })
+    disk.store(11 * MB)
+    const waiting = watched(disk.ledger.reserve())
+    await vi.advanceTimersByTimeAsync(2_000)
+    disk.evictable = [5 * MB]
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(waiting.state).toBe('granted')
   })
 
   it('is refused after a minute in which nothing moved, and not before', async () => {
@@ -292,7 +304,9 @@ describe('minFree', () => {
     disk.store(10 * MB)
     disk.free = 50 * MB
     disk.evictable = [2 * MB, 3 * MB]
-    const error = await failureOf(disk.ledger.reserve())
+    const refused = failureOf(disk.ledger.reserve())
+    await vi.advanceTimersByTimeAsync(4_000)
+    const error = await refused
     expect(error).toMatchObject({ code: 'STORAGE_FULL' })
     expect(error.message).toContain('archives.minFree is 105 MB, and the disk has 57.7 MB free')
     expect(disk.used).toBe(5 * MB)

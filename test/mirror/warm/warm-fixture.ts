@@ -20,6 +20,7 @@ import type { ModuleLocation } from '../../../src/protocol/module-location.ts'
 import { parseRemoteSource } from '../../../src/protocol/module-source.ts'
 import { formatProviderAddress, type ProviderAddress } from '../../../src/protocol/provider-address.ts'
 import { assertVersion } from '../../../src/protocol/version.ts'
+import { BlobLeases } from '../../../src/store/blob-leases.ts'
 import { MemoryMetadataCache } from '../../../src/store/memory/memory-metadata-cache.ts'
 import { MemoryStateStore } from '../../../src/store/memory/memory-state-store.ts'
 import type { ModuleTree, ModuleUpstream } from '../../../src/upstream/module-upstream.ts'
@@ -150,7 +151,13 @@ export function createWarm(options: WarmOptions = {}) {
   const observer = { judged: () => undefined, releaseChanged: () => undefined, downloading: () => undefined }
   const common = { catalogue, lists, blobs, upstreamFor, observer, shutdown: shutdown.signal, now, log }
   const fetches = new ModuleFetches({ ...common, claims: inventory.claims })
-  const modules = new Modules({ ...common, fetches, usage: { touch: () => undefined }, ...freshness })
+  const modules = new Modules({
+    ...common,
+    leases: new BlobLeases(),
+    fetches,
+    usage: { touch: () => undefined },
+    ...freshness,
+  })
   const calls = new ModuleCallsReader({ records, blobs, readConfiguration, shutdown: shutdown.signal, log })
   const warm = new Warm({
     ...{ mirror, modules, view, sealed, readLockFile, readConfiguration, log },
