@@ -42,6 +42,14 @@ describe('what is printed at the start', () => {
     expect(text.endsWith('\n')).toBe(true)
   })
 
+  it('says where the admin API is and where its token lies, unless there is none', async () => {
+    const text = await notice(['stateDir=/state'])
+    expect(text).toContain('an admin API at https://localhost:8444/; its token is in /state/admin-token.')
+    expect(await notice(['admin.token=secret-token'])).toContain('its token is the one that you gave')
+    expect(await notice(['admin.token=secret-token'])).not.toContain('secret-token')
+    expect(await notice(['admin=off'], { adminUrl: undefined })).not.toContain('admin')
+  })
+
   it('says so where only what is held is served', async () => {
     expect(await notice(['mode=sealed'])).toContain('sealed')
     expect(await notice([])).not.toContain('sealed')

@@ -47,14 +47,15 @@ export interface AdminStage extends AsyncDisposable {
   audit(): Promise<Record<string, unknown>[]>
 }
 
-/** Opens a stage; the operations that are not given are stand-ins. */
-export async function openAdminStage(operations: Partial<Operations> = {}): Promise<AdminStage> {
+/** Opens a stage; the operations that are not given are stand-ins, and the audit is a real one. */
+export async function openAdminStage(operations: Partial<Operations> = {}, given?: AuditLog): Promise<AdminStage> {
   const folder = await mkdtemp(join(tmpdir(), 'test-admin-'))
   const lines: string[] = []
   const log = createLog({ level: 'trace', format: 'json' }, { write: (line) => lines.push(line) })
   const state = await openStateFolder({ stateDir: folder, log })
   const journal = await state.journal('audit')
-  const audit = await AuditLog.open({ journal, now: Date.now })
+  const own = await AuditLog.open({ journal, now: Date.now })
+  const audit = given ?? own
   const stopping = new AbortController()
   const parts = { ...standIns(), ...operations }
   const metrics = new Metrics({ origins: [], perProvider: false })
@@ -83,7 +84,7 @@ export async function openAdminStage(operations: Partial<Operations> = {}): Prom
     },
     ask,
     async audit() {
-      await audit.idle()
+      await own.idle()
       const text = await readFile(join(folder, 'journals', 'audit.ndjson'), 'utf8').catch(() => '')
       const entries: Record<string, unknown>[] = []
       for await (const entry of journal.read()) entries.push(entry as Record<string, unknown>)
@@ -93,7 +94,7 @@ export async function openAdminStage(operations: Partial<Operations> = {}): Prom
     },
     async [Symbol.asyncDispose]() {
       await listener.close(0)
-      await audit.idle()
+      await own.idle()
       await state[Symbol.asyncDispose]()
       await rm(folder, { recursive: true, force: true })
     },

@@ -4,8 +4,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createDocumentCheck } from '../admin/document-check.ts'
 import { wildRequest } from '../admin/wild-requests.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
+import { publishSampleModules } from '../origin/sample-modules.ts'
 import { askAdmin, openAdmin, readToken } from './admin-client.ts'
 import { spawnMirror, startMirror, type TestMirror } from './mirror-fixture.ts'
 
@@ -14,16 +16,19 @@ const ITEM = `${HOST}/acme/widget 1.0.0 linux_amd64`
 
 let origin: TestOrigin
 let mirror: TestMirror
+const opened = new AsyncDisposableStack()
 
 beforeAll(async () => {
   origin = await startOrigin()
   await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
-  mirror = await startMirror({ origin })
+  await publishSampleModules(origin, opened)
+  mirror = await startMirror({ origin, config: { origins: { [HOST]: { allowPrivateAddresses: true } } } })
   await mirror.archive('acme/widget', '1.0.0', 'linux_amd64')
 })
 afterAll(async () => {
   await mirror[Symbol.asyncDispose]()
   await origin[Symbol.asyncDispose]()
+  await opened.disposeAsync()
 })
 
 /** The routes as the document of the mirror itself has them. */
@@ -144,6 +149,51 @@ describe('what it answers', () => {
     const { json } = await askAdmin(mirror, '/refresh', { method: 'POST', body })
     expect(json).toMatchObject({ outcome: 'grown', added: ['1.1.0'] })
   })
+})
+
+test('what the mirror really answers, on every route, is as its own document says', async () => {
+  const document = (await askAdmin(mirror, '/openapi.json')).json
+  const check = createDocumentCheck(document)
+  await mirror.archive('acme/widget', '1.0.0', 'linux_amd64')
+  const modules = [{ source: `${HOST}/acme/net/aws`, version: '1.0.0' }]
+  const { json: job } = await askAdmin(mirror, '/warm', { method: 'POST', body: { modules } })
+  await askAdmin(mirror, `/jobs/${job.id}/events`)
+  const provider = { template: '/packages/{origin}/{namespace}/{type}', path: `/packages/${HOST}/acme/widget` }
+  const module = { template: '/modules/{origin}/{namespace}/{name}/{system}', path: `/modules/${HOST}/acme/net/aws` }
+  const asks: [method: string, template: string, path: string, body?: unknown][] = [
+    ['get', '/packages', '/packages'],
+    ['get', '/modules', '/modules'],
+    ['get', '/stats', '/stats'],
+    ['get', '/origins', '/origins'],
+    ['get', '/explain', `/explain?address=${HOST}/acme/widget&version=1.0.0`],
+    ['get', '/explain', `/explain?address=${HOST}/acme/net/aws&version=1.0.0`],
+    ['get', '/explain', `/explain?address=${HOST}/acme/none`],
+    ['get', '/jobs', '/jobs'],
+    ['get', '/jobs/{id}', `/jobs/${job.id}`],
+    ['delete', '/jobs/{id}', `/jobs/${job.id}`],
+    ['post', '/warm', '/warm', { modules }],
+    ['post', '/warm', '/warm', { modules, dryRun: true }],
+    ['post', '/verify', '/verify', {}],
+    ['put', '/pins/{name}', '/pins/checked', { items: [`${HOST}/acme/widget`] }],
+    ['get', '/pins', '/pins'],
+    ['get', '/pins/{name}', '/pins/checked'],
+    ['delete', provider.template, provider.path],
+    ['post', '/refresh', '/refresh', { address: `${HOST}/acme/widget`, version: '1.0.0' }],
+    ['post', '/refresh', '/refresh', { address: `${HOST}/acme/none` }],
+    ['delete', `${provider.template}/{version}`, `${provider.path}/1.0.0`],
+    ['delete', `${provider.template}/{version}/{platform}`, `${provider.path}/1.0.0/linux_amd64`],
+    ['delete', `${module.template}/{version}`, `${module.path}/1.0.0`],
+    ['delete', module.template, module.path],
+  ]
+  const wrong: string[] = []
+  for (const [method, template, path, body] of asks) {
+    const { status, json } = await askAdmin(mirror, path, { method: method.toUpperCase(), body })
+    const problems = check({ template: `/admin/api/v1${template}`, method, status, json })
+    wrong.push(...problems.map((problem) => `${method} ${path} (${status}): ${problem}`))
+    if (status >= 500) wrong.push(`${method} ${path}: ${status}`)
+  }
+  expect(wrong).toEqual([])
+  await askAdmin(mirror, '/pins/checked', { method: 'DELETE' })
 })
 
 test('generated requests never give 500, whatever they find held, and the mirror goes on', async () => {
