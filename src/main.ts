@@ -10,7 +10,7 @@ import { printable } from './cli/terminal/printable.ts'
 import { describeConfig } from './config/describe.ts'
 import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
-import { createLog, gatherLines, type Log } from './log.ts'
+import type { Log } from './log.ts'
 import type { RunningServer } from './server.ts'
 import { nameSources } from './source-stack.ts'
 import { startNotice } from './start-notice.ts'
@@ -60,6 +60,7 @@ function explainUnknown(word: string): string {
 
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {
+  const { createLog, gatherLines } = await import('./log.ts')
   const log = createLog(config.log, gatherLines(process.stderr))
   const stopping = Promise.withResolvers<number>()
   // Before the start: process 1 of a container is deaf to signals that it has not asked for.

@@ -5,7 +5,7 @@ import { type AdminOptions, addAdminOptions, openAdminClient } from './api/optio
 import { CommandError } from './command-error.ts'
 import { findHeld, type HeldItems, soleOrigin } from './held-items.ts'
 import { formatItem, type Item, parseItem } from './item.ts'
-import { confirm } from './terminal/confirmation.ts'
+import { assertCanAsk, confirm } from './terminal/confirmation.ts'
 import { print, printJson } from './terminal/output.ts'
 
 /** A purge of thousands of files takes its time. */
@@ -35,8 +35,9 @@ export function definePurge(command: Command): void {
 }
 
 async function purge(command: Command, words: readonly string[], options: Options): Promise<void> {
-  const { forget, json } = options
+  const { forget, yes, json } = options
   const item = parseItem(words)
+  if (!yes) assertCanAsk()
   const client = await openAdminClient(command, options)
   const path = await choosePath(item, options, () => findHeld(client, item))
   const query = { forget: String(forget) }
