@@ -16,29 +16,29 @@ const LOCK_FILE = '.terraform.lock.hcl'
 export interface ConfigurationFolder {
   /** Path below the folder, with slashes, to text. */
   readonly files: Readonly<Record<string, string>>
-  /** Texts of the lock files in it. */
-  readonly lockFiles: readonly string[]
+  /** Text of its lock file; those in the folders below belong to other configurations. */
+  readonly lockFile: string | undefined
 }
 
 /**
- * Reads the configuration files and lock files in a folder and below it. Hidden folders (`.terraform`, `.git`),
+ * Reads the configuration files in a folder and below it, and its lock file. Hidden folders (`.terraform`, `.git`),
  * `node_modules` and symbolic links are left out.
  * @throws CommandError wrong use, for a folder that cannot be read, has no such file, or too much of them
  */
 export async function readConfigurationFolder(folder: string): Promise<ConfigurationFolder> {
   const files: Record<string, string> = {}
-  const lockFiles: string[] = []
+  let lockFile: string | undefined
   let count = 0
   for await (const path of findFiles(folder)) {
     count += 1
     if (count > MAX_FILES)
       throw wrongUse(`${folder} has more than ${MAX_FILES} configuration files; name a smaller one`)
     const text = await readBounded(join(folder, path))
-    if (path === LOCK_FILE || path.endsWith(`/${LOCK_FILE}`)) lockFiles.push(text)
+    if (path === LOCK_FILE) lockFile = text
     else files[path] = text
   }
   if (count === 0) throw wrongUse(`${folder} has no Terraform configuration: no .tf, .tf.json or ${LOCK_FILE} in it`)
-  return { files, lockFiles }
+  return { files, lockFile }
 }
 
 /** Paths below the folder, sorted folder by folder, so that the same folder always gives the same request. */
@@ -53,7 +53,7 @@ async function* findFiles(root: string): AsyncGenerator<string, void, undefined>
       if (entries > MAX_ENTRIES) throw wrongUse(`${root} has more than ${MAX_ENTRIES} files; name a smaller folder`)
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`
       if (entry.isDirectory() && !entry.name.startsWith('.') && entry.name !== 'node_modules') folders.push(path)
-      if (entry.isFile() && (CONFIGURATION_FILE.test(entry.name) || entry.name === LOCK_FILE)) found.push(path)
+      if (entry.isFile() && (CONFIGURATION_FILE.test(entry.name) || path === LOCK_FILE)) found.push(path)
     }
     yield* found.sort()
     for (const path of folders.sort()) yield* walk(path, depth + 1)

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { PinPage, PinSet } from '../admin/schema/changes.ts'
 import type { AdminClient } from './api/client.ts'
 import { type AdminOptions, addAdminOptions, openAdminClient } from './api/options.ts'
-import { CommandError, wrongUse } from './command-error.ts'
+import { wrongUse } from './command-error.ts'
 import { formatItem, parseItem } from './item.ts'
 import { formatAge } from './terminal/age.ts'
 import { formatFacts } from './terminal/facts.ts'
@@ -79,7 +79,7 @@ function defineShow(command: Command): void {
     'terramirror pin show prod',
   ]).action(async (name: string, options: AdminOptions) => {
     const client = await openAdminClient(command, options)
-    const set = await findSet(client, name)
+    const set = await client.ask({ path: ['pins', name], schema: PinSet })
     const facts = formatFacts([
       ['name', set.name],
       ['updated', `${set.updatedAt} (${formatAge(set.updatedAt)})`],
@@ -88,14 +88,6 @@ function defineShow(command: Command): void {
     ])
     await (options.json ? printJson(set) : print(facts))
   })
-}
-
-async function findSet(client: AdminClient, name: string): Promise<PinSet> {
-  for await (const { items } of client.pages({ path: ['pins'], query: { limit: 500 }, schema: PinPage })) {
-    const set = items.find((candidate) => candidate.name === name)
-    if (set !== undefined) return set
-  }
-  throw new CommandError(`there is no set of pins named ${name}; terramirror pin list shows those that are`)
 }
 
 function defineList(command: Command): void {

@@ -26,7 +26,7 @@ export async function readWarmRequest(wishes: WarmWishes): Promise<WarmRequest> 
   const [folder] = folders
   if (folders.length > 1) throw wrongUse('name one folder at a time: each is a configuration of its own')
   const configuration: ConfigurationFolder =
-    folder === undefined ? { files: {}, lockFiles: [] } : await readConfigurationFolder(folder)
+    folder === undefined ? { files: {}, lockFile: undefined } : await readConfigurationFolder(folder)
   const lists = await Promise.all(fromFile.map(async (file) => parseWarmList(await readTextFile(file), file)))
   const request = {
     providers: [
@@ -34,7 +34,10 @@ export async function readWarmRequest(wishes: WarmWishes): Promise<WarmRequest> 
       ...lists.flatMap((list) => list.providers),
     ],
     modules: [...modules.map(parseWarmSource), ...lists.flatMap((list) => list.modules)],
-    lockFiles: [...(await Promise.all(lockFile.map(readTextFile))), ...configuration.lockFiles],
+    lockFiles: [
+      ...(await Promise.all(lockFile.map(readTextFile))),
+      ...(configuration.lockFile === undefined ? [] : [configuration.lockFile]),
+    ],
     configuration: configuration.files,
     platforms: readPlatforms(wishes.platform),
     followModules,

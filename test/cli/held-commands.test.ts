@@ -253,6 +253,8 @@ describe('terramirror pin', () => {
 
   test('list, and pin alone, show the sets; show shows one; delete deletes it', async () => {
     api.answer('GET pins', PinPage, { items: [prod], next: null })
+    api.answer('GET pins/prod', PinSet, prod)
+    api.route('GET pins/other', () => ({ status: 404, body: problem('ITEM_NOT_FOUND', 'no such set') }))
     api.route('DELETE pins/prod', () => ({ body: {} }))
     for (const args of [['pin'], ['pin', 'list']]) {
       expect((await run(...args)).stdout).toMatch(/^NAME +HELD +SIZE +UPDATED\nprod +3 +5 MB +\d+ \w+ ago\n$/)

@@ -90,6 +90,7 @@ describe('a folder', () => {
       'open.tofu': 'tofu',
       'modules/net/main.tf': 'net',
       '.terraform.lock.hcl': 'lock',
+      'examples/x/.terraform.lock.hcl': 'another lock',
       '.terraform/modules/x/main.tf': 'hidden',
       '.git/x.tf': 'hidden',
       'node_modules/x/main.tf': 'hidden',

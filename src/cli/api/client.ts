@@ -5,7 +5,7 @@ import { Problem } from '../../admin/schema/common.ts'
 import { CommandError } from '../command-error.ts'
 import type { Endpoint } from './endpoint.ts'
 import { readEventStream, type ServerSentEvent } from './event-stream.ts'
-import { explainFailure, explainForeignAnswer, Refusal, Unreachable } from './failure.ts'
+import { API_PATH, explainFailure, explainForeignAnswer, Refusal, Unreachable } from './failure.ts'
 import type { FoundToken } from './token.ts'
 import type { Trust } from './trust.ts'
 
@@ -13,7 +13,6 @@ const ANSWER_LIMIT_MS = 60_000
 /** Streams of events say something at least this often, else they are taken for dead. */
 const SILENCE_LIMIT_MS = 60_000
 const MAX_BODY_BYTES = 64_000_000
-const API = 'admin/api/v1/'
 
 /** Values of a query; undefined ones are left out. */
 export type Query = Readonly<Record<string, string | number | undefined>>
@@ -127,7 +126,7 @@ export class AdminClient {
     const options: RequestOptions = {
       ...endpoint.target,
       method,
-      path: `${endpoint.basePath}${API}${path.map(encodeURIComponent).join('/')}${formatQuery(query)}`,
+      path: `${endpoint.basePath}${API_PATH}${path.map(encodeURIComponent).join('/')}${formatQuery(query)}`,
       agent: this.#agent,
       signal,
       headers: {

@@ -2,6 +2,9 @@ import type { Problem } from '../../admin/schema/common.ts'
 import { CommandError } from '../command-error.ts'
 import type { Endpoint } from './endpoint.ts'
 
+/** Where the API is below its endpoint. */
+export const API_PATH = 'admin/api/v1/'
+
 /** The connection failed or broke: it may be better in a moment. */
 export class Unreachable extends CommandError {
   override readonly name = 'Unreachable'
@@ -82,13 +85,19 @@ function explainCertificate(code: string, message: string, { endpoint, trusted }
   return `the certificate of ${name} is not trusted (${code}); trusted are: ${trusted}. Give --ca-file FILE; the mirror's own authority is tls/ca.pem in its stateDir`
 }
 
-/** The words for an answer that no admin API gives; `status` and `body` as they came. */
+/** The words for an answer that is none of the admin API's; `status` and `body` as they came. */
 export function explainForeignAnswer(endpoint: Endpoint, status: number, body: unknown): CommandError {
   const { name } = endpoint
-  const isPublic = typeof body === 'object' && body !== null && 'code' in body && 'request_id' in body
+  const problem = Object(body) as { code?: unknown; base_url?: unknown }
+  if (problem.code !== 'ROUTE_NOT_FOUND') {
+    return new CommandError(
+      `${name} is not the admin API of a mirror: it answers with status ${status} and something else than its documents`,
+    )
+  }
+  if (typeof problem.base_url === 'string' && problem.base_url.endsWith(`/${API_PATH}`)) {
+    return new CommandError(`the mirror at ${name} does not have this yet; use the command of the same version`)
+  }
   return new CommandError(
-    isPublic
-      ? `${name} is where the mirror serves clients, not its admin API, which listens on a port or socket of its own (admin.listen; default https://localhost:8444/)`
-      : `${name} is not the admin API of a mirror: it answers with status ${status} and something else than its documents`,
+    `${name} is where the mirror serves clients, not its admin API, which listens on a port or socket of its own (admin.listen; default https://localhost:8444/)`,
   )
 }

@@ -32,7 +32,7 @@ export function addAdminOptions(command: Command, examples: readonly string[]): 
     .option('--server <url>', 'the admin API, https://HOST:PORT/ or unix:PATH; default: as the configuration says')
     .option('--token-file <file>', 'file with the token of the admin API')
     .option('--token <token>', `the token itself; better: --token-file, or ${TOKEN_VARIABLE}`)
-    .option('--ca-file <file>', 'certificate authority that is trusted too (PEM)')
+    .option('--ca-file <file>', 'certificate authority that is trusted instead of the public ones (PEM)')
     .option('--json', 'one JSON document on standard output, for programs', false)
     .addHelpText('after', `\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}${WHERE}`)
 }

@@ -15,9 +15,10 @@ export interface Trust {
 }
 
 /**
- * What is trusted at the endpoint: the authority that the mirror of the configuration made itself, the file of
- * `--ca-file`, and for a server named by its URL the roots of Node.js and of the system. The mirror of the
- * configuration may also show its very own certificate file, whatever the names in it.
+ * What is trusted at the endpoint: the authority that the mirror of the configuration made itself, and the file of
+ * `--ca-file`. For a server named by its URL without such a file, also the roots of Node.js and of the system: to read
+ * them takes longer than all the rest. The mirror of the configuration may also show its very own certificate file,
+ * whatever the names in it.
  * @throws CommandError if the file of `--ca-file` cannot be read or holds no certificate
  */
 export async function findTrust(
@@ -26,16 +27,17 @@ export async function findTrust(
   caFile: string | undefined,
 ): Promise<Trust> {
   const given = caFile === undefined ? [] : [await readCaFile(caFile)]
+  if (!endpoint.isSecure) return { trusted: '', options: {} }
   const certFile = endpoint.isConfigured && typeof tls === 'object' && 'certFile' in tls ? tls.certFile : undefined
   const ownFile = certFile ?? join(stateDir, 'tls', 'ca.pem')
   const own = await readFile(ownFile, 'utf8').catch(() => undefined)
-  const roots = endpoint.isConfigured && own !== undefined ? [] : publicRoots()
+  const isKnown = caFile !== undefined || (endpoint.isConfigured && own !== undefined)
   const trusted = [
     ...(own === undefined ? [] : [ownFile]),
     ...(caFile === undefined ? [] : [caFile]),
-    ...(roots.length === 0 ? [] : ['the public roots']),
+    ...(isKnown ? [] : ['the public roots']),
   ].join(', ')
-  const ca = [...given, ...(own === undefined ? [] : [own]), ...roots]
+  const ca = [...given, ...(own === undefined ? [] : [own]), ...(isKnown ? [] : publicRoots())]
   const isPinned = certFile !== undefined && own !== undefined
   return { trusted, options: { ca, ...(isPinned ? pinTo(own) : {}) } }
 }

@@ -183,6 +183,13 @@ describe('an answer', () => {
     ])
   })
 
+  test('of an older admin API that lacks a route says so', async () => {
+    const body = { ...Object(problem('ROUTE_NOT_FOUND', 'x')), base_url: '/admin/api/v1/' }
+    api.route('GET origins', () => ({ status: 404, body }))
+    const { code, stderr } = await run(api.options)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('does not have this yet; use the command of the same')])
+  })
+
   test('of another version names both', async () => {
     api.route('GET origins', () => ({ body: { items: [{ host: 7 }], next: null } }))
     api.route('GET openapi.json', () => ({ body: { openapi: '3.1.0', info: { version: '9.9.9', title: 'x' } } }))
