@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
@@ -13,12 +14,18 @@ export const PROJECT = fileURLToPath(new URL('..', import.meta.url))
  */
 export const UNBUNDLED = ['openpgp', 'eckey-utils'] as const
 
+/** What the code in the bundle reads at run time, and finds beside itself; by package. */
+const ASSETS: Readonly<Record<string, string>> = {
+  'node_modules/web-tree-sitter': 'web-tree-sitter.wasm',
+  'node_modules/@tree-sitter-grammars/tree-sitter-hcl': 'tree-sitter-terraform.wasm',
+}
+
 /** What other programs run: nobody imports them. */
 const PROGRAMS = ['src/upstream/module-source/git/ssh-connect.ts']
 
 /** What a bundle was made from. */
 export interface Bundle {
-  /** Folders of the packages whose code is in it, from the project's folder: `node_modules/zod`, sorted. */
+  /** Folders of the packages whose code or WebAssembly is in it, from the project's folder: `node_modules/zod`, sorted. */
   readonly packages: readonly string[]
 }
 
@@ -35,6 +42,10 @@ export async function writeBundle(folder: string): Promise<Bundle> {
     ),
     platform: 'node',
     external: [...UNBUNDLED],
+    onLog(level, log, report) {
+      // Its `eval` is for WebAssembly with JavaScript in it, which our grammar is not.
+      if (log.code !== 'EVAL' || !log.message.includes('web-tree-sitter')) report(level, log)
+    },
   })
   const { output } = await build.write({
     dir: resolve(folder),
@@ -50,8 +61,11 @@ export async function writeBundle(folder: string): Promise<Bundle> {
     charset: 'ascii',
     comments: { legal: true, annotation: false, jsdoc: false },
   })
+  for (const [from, name] of Object.entries(ASSETS)) {
+    await writeFile(join(resolve(folder), name), await readFile(join(PROJECT, from, name)))
+  }
   const modules = output.flatMap((file) => (file.type === 'chunk' ? Object.keys(file.modules) : []))
-  return { packages: [...new Set(modules.flatMap(packageOf))].sort() }
+  return { packages: [...new Set([...modules.flatMap(packageOf), ...Object.keys(ASSETS)])].sort() }
 }
 
 /** The files that run as threads: nobody imports them. */

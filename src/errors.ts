@@ -17,8 +17,8 @@ export interface ErrorFields {
   ORIGIN_NOT_ALLOWED: { hostname: string }
   /** No such route; `baseUrl` is the base URL of the door that the client probably wanted. */
   ROUTE_NOT_FOUND: { baseUrl: string }
-  /** Neither GET nor HEAD. */
-  METHOD_NOT_ALLOWED: { method: string }
+  /** A method that the path does not have; `allow` are those that it has, default `GET, HEAD`. */
+  METHOD_NOT_ALLOWED: { method: string; allow?: string }
 
   /** The origin said so itself (a true 404), or its fresh list does not have it. */
   PROVIDER_NOT_FOUND: { address: string; upstreamUrl?: string; upstreamStatus?: number }
@@ -90,8 +90,17 @@ export interface ErrorFields {
   CONSTRAINT_INVALID: { input: string; reason: string }
   /** No job, set of pins, package or module of this name is held. */
   ITEM_NOT_FOUND: { item: string }
+  /** A job was cancelled, and with it the work that only it wanted. */
+  JOB_CANCELLED: { job: string }
+  /** So many jobs wait already that another one is not taken. */
+  TOO_MANY_JOBS: { max: number }
   /** A release was published anew with other bytes; replacing what is held needs a yes. */
-  ACCEPT_REQUIRED: { address: string; version: string; filename: string; held: string; offered: string }
+  ACCEPT_REQUIRED: {
+    address: string
+    version: string
+    /** Every changed file with both digests; `offered` is null for one that is not published any more. */
+    changes: readonly { readonly filename: string; readonly held: string; readonly offered: string | null }[]
+  }
 
   /** Disk full or quota reached. */
   STORAGE_FULL: { operation: string }

@@ -1,18 +1,23 @@
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
-import type { Socket } from 'node:net'
+import type { ListenOptions, Socket } from 'node:net'
 import { MirrorError } from './errors.ts'
 import type { TlsIdentity } from './tls/tls-identity.ts'
+import { claimSocket } from './unix-socket.ts'
 
 /** A client that takes nothing for so long is gone. */
 const SOCKET_SILENCE_MS = 300_000
 /** A connection on which no request comes is closed after this time. */
 export const KEEP_ALIVE_MS = 65_000
 
+/** Where to listen: a host and a port (0: any free one), or the absolute path of a Unix socket. */
+export type ListenAddress = { readonly host: string; readonly port: number } | { readonly socket: string }
+
 /** Where to listen and as whom. */
 export interface ListenerOptions {
-  readonly host: string
-  readonly port: number
+  readonly address: ListenAddress
+  /** The key of the configuration that names the address, for messages. */
+  readonly key: 'listen' | 'admin.listen'
   /** Undefined: plain HTTP, for a TLS front. */
   readonly identity: TlsIdentity | undefined
   readonly handle: RequestListener
@@ -24,15 +29,18 @@ export interface ListenerOptions {
 
 /** An open port. */
 export interface Listener {
-  /** The port that was bound, where 0 was asked for. */
+  /** The port that was bound, where 0 was asked for; 0 for a socket. */
   readonly port: number
   /** Accepts nothing new, gives running answers up to `graceMs`, then tears what is left. */
   close(graceMs: number): Promise<void>
 }
 
-/** Opens the port. The certificate follows its identity without dropping connections. @throws MirrorError `CONFIGURATION` */
+/**
+ * Opens the port or the socket. The certificate follows its identity without dropping connections.
+ * @throws MirrorError `CONFIGURATION`
+ */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
-  const { host, port, identity, handle, accept, onHandshakeFailure } = options
+  const { address, key, identity, handle, accept, onHandshakeFailure } = options
   const http = { keepAliveTimeout: KEEP_ALIVE_MS, optimizeEmptyRequests: true }
   let server: Server | HttpsServer
   if (identity === undefined) server = createHttpServer(http, handle)
@@ -45,15 +53,32 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   server.setTimeout(SOCKET_SILENCE_MS)
   if (accept !== undefined) standBefore(server, identity === undefined ? 'connection' : 'secureConnection', accept)
   const connections = new Connections(server)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, host, port)))
-    server.listen(port, host, resolve)
-  })
-  const address = server.address()
+  const release = await bind(server, address, key)
+  const bound = server.address()
   return {
-    port: typeof address === 'object' && address !== null ? address.port : port,
-    close: (graceMs) => closeServer(server, connections, graceMs),
+    port: typeof bound === 'object' && bound !== null ? bound.port : 0,
+    async close(graceMs) {
+      await release()
+      await closeServer(server, connections, graceMs)
+    },
   }
+}
+
+/** Resolves to what must be done before the server is closed. */
+async function bind(server: Server, address: ListenAddress, key: ListenerOptions['key']): Promise<() => Promise<void>> {
+  if ('socket' in address) return claimSocket(address.socket, (path) => listen(server, { path }))
+  const { host, port } = address
+  await listen(server, { host, port }).catch((error: NodeJS.ErrnoException) => {
+    throw listenError(error, { host, port, key })
+  })
+  return async () => undefined
+}
+
+function listen(server: Server, options: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options, resolve)
+  })
 }
 
 /** Node's HTTP server takes connections as a listener of this event; another takes its place and calls it. */
@@ -83,8 +108,8 @@ async function closeServer(server: Server, connections: Connections, graceMs: nu
  * ended its TLS handshake at all: either would hold up a stop for minutes.
  */
 class Connections {
-  /** By both ends, which the plain socket and the TLS socket above it have in common. */
-  readonly #open = new Map<string, { readonly socket: Socket; answers: number }>()
+  /** By both ends, which the plain socket and the TLS socket above it have in common; a Unix socket has none. */
+  readonly #open = new Map<string | Socket, { readonly socket: Socket; answers: number }>()
 
   constructor(server: Server) {
     server.on('connection', (socket: Socket) => {
@@ -116,16 +141,21 @@ class Connections {
 }
 
 /** One client port may lead to two of our addresses at one time. */
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+function endsOf(socket: Socket): string | Socket {
+  const { remoteAddress, remotePort, localAddress, localPort } = socket
+  return remoteAddress === undefined ? socket : `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }
 
-function listenError(error: NodeJS.ErrnoException, host: string, port: number): MirrorError {
+function listenError(
+  error: NodeJS.ErrnoException,
+  { host, port, key }: { host: string; port: number; key: string },
+): MirrorError {
+  const without = key === 'admin.listen' ? ' (admin: off does without it)' : ''
   const reasons: Record<string, string> = {
-    EADDRINUSE: 'another process listens there; stop it or set listen.port',
+    EADDRINUSE: `another process listens there; stop it or set ${key}.port${without}`,
     EACCES: 'this user may not listen there; use a port from 1024 up',
-    EADDRNOTAVAIL: 'this machine has no such address; set listen.host',
+    EADDRNOTAVAIL: `this machine has no such address; set ${key}.host`,
   }
   const reason = reasons[error.code ?? ''] ?? error.message
-  return new MirrorError('CONFIGURATION', `cannot listen on ${host} port ${port}: ${reason}`, { key: 'listen' }, error)
+  return new MirrorError('CONFIGURATION', `cannot listen on ${host} port ${port}: ${reason}`, { key }, error)
 }

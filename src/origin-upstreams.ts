@@ -3,8 +3,10 @@ import { LRUCache } from 'lru-cache'
 import type { Config, OriginConfig } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Log } from './log.ts'
+import { findOriginKey } from './policy/origin-key.ts'
 import type { Hostname } from './protocol/hostname.ts'
-import { Discovery, type DiscoveryMemory } from './upstream/discovery.ts'
+import { Discovery } from './upstream/discovery.ts'
+import type { DiscoveryStore } from './upstream/discovery-memory.ts'
 import type { OriginClient } from './upstream/http-client.ts'
 import { ModuleSources } from './upstream/module-source/module-sources.ts'
 import { createOriginRepositories } from './upstream/module-source/origin-repositories.ts'
@@ -12,10 +14,12 @@ import type { Workspaces } from './upstream/module-source/workspace.ts'
 import type { ModuleUpstream } from './upstream/module-upstream.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import { createOriginClient, type OriginClientOptions } from './upstream/origin-client.ts'
+import type { OriginStates } from './upstream/origin-states.ts'
 import type { ProviderUpstream } from './upstream/provider-upstream.ts'
 import type { ProxySettings } from './upstream/proxy.ts'
 import { RegistryModuleUpstream } from './upstream/registry/registry-module-upstream.ts'
 import { RegistryUpstream } from './upstream/registry/registry-upstream.ts'
+import { watchModules, watchProviders } from './upstream/watched-upstream.ts'
 
 /** One fixed version: some registries vary their answers by it (client-contract C14). */
 const TERRAFORM_VERSION = '1.11.4'
@@ -28,20 +32,18 @@ const MAX_MODULE_FILES = 50_000
 
 /** The configuration of an origin: its own entry, else that of the longest pattern that it matches. */
 export function findOriginConfig(origins: Config['origins'], hostname: Hostname): OriginConfig | undefined {
-  const exact = Object.hasOwn(origins, hostname) ? origins[hostname] : undefined
-  if (exact !== undefined) return exact
-  const pattern = Object.keys(origins)
-    .filter((key) => key.startsWith('*.') && hostname.endsWith(key.slice(1)))
-    .sort((a, b) => b.length - a.length)[0]
-  return pattern === undefined ? undefined : origins[pattern]
+  const key = findOriginKey(Object.keys(origins), hostname)
+  return key === undefined ? undefined : origins[key]
 }
 
 /** What all origins share. */
 export interface OriginUpstreamsParts {
   readonly config: Config
-  readonly memory: DiscoveryMemory
+  readonly memory: DiscoveryStore
   readonly workspaces: Workspaces
   readonly observer: UpstreamObserver
+  /** Told how each origin does. */
+  readonly states: OriginStates
   readonly instanceId: string
   readonly userAgent: string
   readonly now: () => number
@@ -95,7 +97,7 @@ export class OriginUpstreams implements AsyncDisposable {
     if (settings === undefined) {
       throw new MirrorError('ORIGIN_NOT_ALLOWED', `${hostname} is not among the configured origins`, { hostname })
     }
-    const { config, memory, now, log } = this.#parts
+    const { config, memory, states, now, log } = this.#parts
     const options = this.#clientOptions(hostname, settings)
     const client = createOriginClient(options)
     this.#clients.add(client)
@@ -116,7 +118,8 @@ export class OriginUpstreams implements AsyncDisposable {
       maxArchiveBytes: config.archives.maxArchiveSize,
     })
     const modules = new RegistryModuleUpstream({ client, discovery, sources: this.#sources(options, client) })
-    const origin = { upstream, modules, client }
+    const watch = states.watch(hostname)
+    const origin = { upstream: watchProviders(upstream, watch), modules: watchModules(modules, watch), client }
     const kept = Object.hasOwn(config.origins, hostname) ? this.#named : this.#matched
     kept.set(hostname, origin)
     return origin

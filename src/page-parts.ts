@@ -1,8 +1,8 @@
 import type { Config } from './config/schema.ts'
 import { Manual } from './http/manual.ts'
 import type { PageParts } from './http/page-routes.ts'
-import type { CacheSize } from './mirror/cache-size.ts'
-import type { Mirror } from './mirror/mirror.ts'
+import type { StoredBytes } from './mirror/space/stored-bytes.ts'
+import type { Inventory } from './mirror/stock/inventory.ts'
 import type { TlsIdentity } from './tls/tls-identity.ts'
 import { createPage } from './ui/page.ts'
 import type { CacheUsage } from './ui/state-line.ts'
@@ -13,9 +13,9 @@ const MANUAL = new URL('../docs/', import.meta.url)
 /** What people are shown: the folders `http` and `ui` meet here alone. */
 export async function createPageParts(
   { config, version }: { config: Config; version: string },
-  parts: { mirror: Mirror; cacheSize: CacheSize; identity: TlsIdentity | undefined },
+  parts: { inventory: Inventory; stored: StoredBytes; identity: TlsIdentity | undefined },
 ): Promise<PageParts> {
-  const { mirror, cacheSize, identity } = parts
+  const { inventory, stored, identity } = parts
   const { mode, publicUrl } = config
   const manual = await Manual.open(MANUAL)
   const authorityPem = (): string | undefined => identity?.authorityPem?.()
@@ -27,7 +27,10 @@ export async function createPageParts(
       },
     ]) => ({ host, signatures }),
   )
-  const usage = (): CacheUsage => ({ packages: mirror.packageCount, bytes: cacheSize.bytes })
+  const usage = (): CacheUsage => ({
+    packages: inventory.isComplete ? inventory.count('package') : undefined,
+    bytes: stored.isMeasured ? stored.sum.size : undefined,
+  })
   const renderPage = createPage({ version, mode, origins, usage, authorityPem, manual: manual.pages })
   return { renderPage, manual, authorityPem, publicUrl }
 }

@@ -10,18 +10,23 @@ import { RequestAccount } from './http/request-account.ts'
 import { createRequestListener } from './http/request-listener.ts'
 import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
 import type { Log } from './log.ts'
-import { Metrics } from './metrics.ts'
-import { CacheSize } from './mirror/cache-size.ts'
-import type { Mirror } from './mirror/mirror.ts'
+import { showLiveValues } from './metrics/live-values.ts'
+import { Metrics } from './metrics/metrics.ts'
+import { PinnedSets } from './mirror/pins/pinned-sets.ts'
+import { CountedWorkspaces } from './mirror/space/counted-workspaces.ts'
+import { Space } from './mirror/space/space.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
 import { createOriginAllowList } from './policy/origin-allow-list.ts'
+import { findOriginKey } from './policy/origin-key.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import { CheckedBlobStore } from './store/checked-blob-store.ts'
 import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
+import { openStateFolder } from './store/disk/state-folder.ts'
+import { LeasedBlobStore } from './store/leased-blob-store.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
-import type { UpstreamObserver } from './upstream/observer.ts'
+import { OriginStates } from './upstream/origin-states.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
 
 /** What the process brings along, beside the configuration. */
@@ -57,37 +62,50 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const { config, log } = parts
   await using opened = new AsyncDisposableStack()
   const shutdown = new AbortController()
-  const metrics = new Metrics(Object.keys(config.origins))
+  const metrics = new Metrics({ origins: Object.keys(config.origins), ...config.metrics })
+  metrics.instance.describe({ version: parts.version, sealed: config.mode === 'sealed' })
   const folder = opened.use(
     await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
   )
-  const cacheSize = new CacheSize((bytes) => metrics.cacheBytes.inc(bytes))
-  const blobs = new CheckedBlobStore(parts.wrapBlobs?.(folder.blobs) ?? folder.blobs, {
+  const state = opened.use(await openStateFolder({ stateDir: config.stateDir, log }))
+  const now = parts.now ?? Date.now
+  const pins = await PinnedSets.open({ records: state.records, now, log })
+  const space = createSpace(parts, { folder, metrics, shutdown: shutdown.signal })
+  const checked = new CheckedBlobStore(space.blobs, {
     recheckAfterMs: config.archives.recheckAfter,
-    now: parts.now ?? Date.now,
-    onSizeChange: (bytes) => cacheSize.add(bytes),
+    now,
     onDamaged: (digest) => {
-      metrics.damagedBlobs.inc()
+      metrics.storage.damaged()
       log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
     },
   })
+  const blobs = new LeasedBlobStore(checked, space.leases)
   const instanceId = randomUUID()
+  const origins = createOriginStates(parts)
   const upstreams =
-    config.mode === 'sealed' ? undefined : opened.use(await createUpstreams(parts, { folder, metrics, instanceId }))
+    config.mode === 'sealed'
+      ? undefined
+      : opened.use(await createUpstreams(parts, { folder, metrics, origins, space, instanceId }))
+  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
+  const view: View = { id: 'public', allowsOrigin }
   const useCases = createUseCases({
     config,
-    now: parts.now ?? Date.now,
+    state,
+    view,
+    now,
     log,
     folder,
+    inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
+    space,
+    pins,
     metrics,
+    origins,
     upstreams,
     shutdown: shutdown.signal,
   })
 
   let lifecycle: Lifecycle = 'starting'
-  const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
-  const view: View = { id: 'public', allowsOrigin }
   const account = new RequestAccount({ log, metrics })
   const documents = new HotDocuments(account)
   const front = new ConnectionFront({ documents, view, idleMs: KEEP_ALIVE_MS })
@@ -99,6 +117,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     log,
   })
   if (identity !== undefined) opened.use(identity)
+  showLiveValues(metrics, {
+    isReady: () => lifecycle === 'ready',
+    origins: () => origins.list([]),
+    certificates: () => ({ server: identity?.certificatePem(), authority: identity?.authorityPem?.() }),
+    dataDir: config.dataDir,
+  })
   const app = createPublicApp({
     ...useCases,
     view,
@@ -106,12 +130,13 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     delivery: config.archives.delivery,
     documents,
     lifecycle: () => lifecycle,
-    registry: metrics.registry,
+    metrics,
     defaultOrigin: config.defaultOrigin,
-    ...(await createPageParts(parts, { mirror: useCases.mirror, cacheSize, identity })),
+    ...(await createPageParts(parts, { inventory: useCases.inventory, stored: space.blobs.stored, identity })),
   })
   const listener = await openListener({
-    ...config.listen,
+    address: config.listen,
+    key: 'listen',
     identity,
     handle: createRequestListener(app, { account, serveHot: createFrontPath(documents, view), front }),
     accept: (socket, handOver) => front.accept(socket, handOver),
@@ -123,7 +148,11 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     ),
   })
   lifecycle = 'ready'
-  void measureCache({ blobs, cacheSize, mirror: useCases.mirror, log, signal: shutdown.signal })
+  void useCases.takeStock()
+  void space.watch()
+  void useCases.jobs
+    .resumeAll()
+    .catch((error: unknown) => log.error({ err: error }, 'could not take up the jobs of before'))
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -160,41 +189,46 @@ function limitRate<A extends unknown[]>(action: (...args: A) => void): (...args:
 interface Foundations {
   readonly folder: DataFolder
   readonly metrics: Metrics
+  readonly origins: OriginStates
+}
+
+function createOriginStates({ config, now = Date.now }: ServerParts): OriginStates {
+  const keys = Object.keys(config.origins)
+  return new OriginStates({ origins: config.origins, keyOf: (hostname) => findOriginKey(keys, hostname), now })
+}
+
+/** Sealed, nothing comes in and nothing is evicted. */
+function createSpace(
+  { config, wrapBlobs, log }: ServerParts,
+  { folder, metrics, shutdown }: Omit<Foundations, 'origins'> & { shutdown: AbortSignal },
+): Space {
+  const { maxSize, minFree } = config.archives
+  const isSealed = config.mode === 'sealed'
+  const space = new Space({
+    blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
+    limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
+    diskFree: () => folder.free(),
+    shutdown,
+    log,
+    onChange: () => {
+      const { size, diskBytes } = space.blobs.stored.sum
+      metrics.storage.cacheBytes.set(size)
+      metrics.storage.showDisk({ used: space.blobs.stored.isMeasured ? diskBytes : undefined })
+    },
+  })
+  metrics.onRead(() => metrics.storage.showDisk({ reserved: space.ledger.reserved, limit: maxSize, minFree }))
+  return space
 }
 
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, instanceId }: Foundations & { instanceId: string },
+  { folder, metrics, origins, space, instanceId }: Foundations & { space: Space; instanceId: string },
 ): Promise<OriginUpstreams> {
-  const observer: UpstreamObserver = {
-    answered(name, status, durationMs) {
-      const host = metrics.hostLabel(name)
-      metrics.upstreamRequests.inc({ host, status: String(status) })
-      metrics.upstreamSeconds.observe({ host }, durationMs / 1_000)
-    },
-    received: (name, bytes) => metrics.upstreamBytes.inc({ host: metrics.hostLabel(name) }, bytes),
-    retried: (name) => metrics.upstreamRetries.inc({ host: metrics.hostLabel(name) }),
-  }
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
-  const { metadata: memory, workspaces } = folder
-  return OriginUpstreams.create({ config, memory, workspaces, observer, instanceId, userAgent, now, log })
-}
-
-/** Adds up and counts what is stored, off every request's path; what comes later adds itself. */
-async function measureCache(parts: {
-  blobs: BlobStore
-  cacheSize: CacheSize
-  mirror: Mirror
-  log: Log
-  signal: AbortSignal
-}): Promise<void> {
-  const { blobs, cacheSize, mirror, log, signal } = parts
-  try {
-    await cacheSize.measure(blobs, signal)
-    await mirror.countPackages(signal)
-  } catch (error) {
-    log.warn({ err: error }, 'could not measure the cache')
-  }
+  const { metadata: memory } = folder
+  const workspaces = new CountedWorkspaces(folder.workspaces, space.ledger)
+  const told = { observer: metrics.upstream, states: origins }
+  return OriginUpstreams.create({ config, memory, workspaces, ...told, instanceId, userAgent, now, log })
 }
 
 async function closeAll(parts: {
@@ -206,7 +240,7 @@ async function closeAll(parts: {
 }): Promise<void> {
   const { listener, graceMs, shutdown, useCases, resources } = parts
   await using _resources = resources
-  await listener.close(graceMs)
+  await Promise.all([listener.close(graceMs), useCases.jobs.close()])
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
   await useCases.close()
 }

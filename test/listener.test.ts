@@ -12,8 +12,8 @@ test.skipIf(process.platform !== 'linux')(
     const accepted: Socket[] = []
     const both = Promise.withResolvers<void>()
     const listener = await openListener({
-      host: '0.0.0.0',
-      port: 0,
+      address: { host: '0.0.0.0', port: 0 },
+      key: 'listen',
       identity: undefined,
       handle: (_, outgoing) => outgoing.end(),
       // As a front does with connections on which nothing came yet.

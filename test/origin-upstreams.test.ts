@@ -6,10 +6,12 @@ import { loadConfig } from '../src/config/load.ts'
 import type { Config } from '../src/config/schema.ts'
 import { silentLog } from '../src/log.ts'
 import { findOriginConfig, OriginUpstreams } from '../src/origin-upstreams.ts'
+import { findOriginKey } from '../src/policy/origin-key.ts'
 import { type Hostname, parseHostname } from '../src/protocol/hostname.ts'
 import { parseProviderAddressText } from '../src/protocol/provider-address.ts'
 import { MemoryMetadataCache } from '../src/store/memory/memory-metadata-cache.ts'
 import type { UpstreamObserver } from '../src/upstream/observer.ts'
+import { OriginStates } from '../src/upstream/origin-states.ts'
 import { failureOf } from './mirror/parts-fixture.ts'
 import { startOrigin, type TestOrigin } from './origin/origin.ts'
 import { makeTempFolder } from './store/temp-folder.ts'
@@ -29,9 +31,18 @@ async function configOf(settings: object): Promise<Config> {
   return loadConfig({ file, set: [], cwd: folder, env: {} })
 }
 
-const observer: UpstreamObserver = { answered: () => undefined, received: () => undefined, retried: () => undefined }
+const observer: UpstreamObserver = {
+  sending: () => undefined,
+  answered: () => undefined,
+  received: () => undefined,
+  retried: () => undefined,
+}
 
-async function create(config: Config): Promise<OriginUpstreams> {
+function statesOf({ origins }: Config): OriginStates {
+  return new OriginStates({ origins, keyOf: (name) => findOriginKey(Object.keys(origins), name), now: Date.now })
+}
+
+async function create(config: Config, states = statesOf(config)): Promise<OriginUpstreams> {
   const memory = new MemoryMetadataCache()
   const names = { instanceId: 'test', userAgent: 'Terramirror/test' }
   const upstreams = await OriginUpstreams.create({
@@ -39,6 +50,7 @@ async function create(config: Config): Promise<OriginUpstreams> {
     memory,
     workspaces: { create: () => Promise.reject(new Error('not used here')) },
     observer,
+    states,
     ...names,
     now: Date.now,
     log: silentLog(),
@@ -129,6 +141,75 @@ describe('the upstream of an origin', () => {
     expect((await versions(trusting, 'a.example/acme/widget')).versions.length).toBe(1)
     const strict = await create(await configOf({ origins: { 'a.example': { address } }, upstream: { retries: 0 } }))
     expect(await failureOf(versions(strict, 'a.example/acme/widget'))).toMatchObject({ code: 'UPSTREAM_TLS' })
+  })
+})
+
+describe('the health of an origin', () => {
+  async function startWatched() {
+    const { origin, caFile } = await startHosts('a.example')
+    await origin.publish({ provider: 'a.example/acme/widget', version: '1.0.0' })
+    const settings = { address: origin.address, caFile }
+    const config = await configOf({ origins: { 'a.example': settings }, upstream: { retries: 0 } })
+    const states = statesOf(config)
+    const upstreams = await create(config, states)
+    const address = parseProviderAddressText('a.example/acme/widget')
+    const query = { address, spelling: '1.0.0', platforms: [{ os: 'linux', arch: 'amd64' }], extend: false }
+    const release = async () => {
+      const patience = AbortSignal.timeout(20_000)
+      const claim = await upstreams.for(address.hostname).release({ ...query, patience }, request())
+      return claim.platforms[0]
+    }
+    return { origin, states, upstreams, release }
+  }
+
+  function request() {
+    return { signal: AbortSignal.timeout(30_000), hops: [] }
+  }
+
+  it('follows what it answers: lists, releases of which every platform fails, garbage, limits', async () => {
+    const { origin, states, upstreams, release } = await startWatched()
+    const health = () => states.list([])[0]?.health
+    expect(health()).toBe('unknown')
+    await versions(upstreams, 'a.example/acme/widget')
+    expect(health()).toBe('well')
+    {
+      using _ = origin.fault({ kind: 'download' }, { status: 503 })
+      await release()
+      expect(states.list([])[0]).toMatchObject({ health: 'failing', lastError: { code: 'UPSTREAM_STATUS' } })
+    }
+    await release()
+    expect(health()).toBe('well')
+    {
+      using _ = origin.fault({ kind: 'versions' }, { body: '<html>', contentType: 'text/html' })
+      await failureOf(versions(upstreams, 'a.example/acme/widget'))
+      expect(states.list([])[0]).toMatchObject({ health: 'failing', lastError: { code: 'UPSTREAM_INVALID' } })
+    }
+    using _ = origin.fault({ kind: 'versions' }, { status: 429, headers: { 'Retry-After': '60' } })
+    await failureOf(versions(upstreams, 'a.example/acme/widget'))
+    expect(health()).toBe('backingOff')
+  })
+
+  it('suffers from an archive that breaks off', async () => {
+    const { origin, states, upstreams, release } = await startWatched()
+    const published = await release()
+    if (published?.kind !== 'published') throw new Error('it was not published')
+    using _ = origin.fault({ kind: 'archive' }, { torn: 0.5 })
+    const stream = await upstreams.for(host('a.example')).openArchive(published, request())
+    expect(states.list([])[0]?.health).toBe('well')
+    const reading = async () => {
+      for await (const _ of stream);
+    }
+    await failureOf(reading())
+    expect(states.list([])[0]?.health).toBe('failing')
+  })
+
+  it('says nothing of a query that a URL had', async () => {
+    const { states, upstreams } = await startWatched()
+    const archiveUrl = 'https://a.example/nothing.zip?signature=secret'
+    await failureOf(upstreams.for(host('a.example')).openArchive({ archiveUrl }, request()))
+    const { lastError } = states.list([])[0] ?? {}
+    expect(lastError?.error).toContain('https://a.example/nothing.zip')
+    expect(JSON.stringify(lastError)).not.toContain('secret')
   })
 })
 

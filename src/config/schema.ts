@@ -8,6 +8,7 @@ import {
   baseUrl,
   certificateName,
   file,
+  flag,
   host,
   hostRecord,
   listenHost,
@@ -42,11 +43,8 @@ export type OriginConfig = Config['origins'][string]
 export const UNAVAILABLE_KEYS: readonly string[] = [
   'origins.*.networkMirror',
   'origins.*.filesystem',
-  'archives.maxSize',
-  'archives.minFree',
   'policy',
   'auth',
-  'metrics',
 ]
 
 /** The schema of the configuration. Relative paths in it are resolved against `folder`. */
@@ -138,6 +136,16 @@ export function createSections(folder: string) {
       notFound: time(0, 60_000).prefault('30s').describe('An origin\'s "not found"; at most `60s`.'),
     }).describe('How long answers of origins are served before they are asked for again.'),
     archives: section({
+      maxSize: size(1).exactOptional().meta({
+        description:
+          'The most that all stored archives and evidence may take of the disk, with what is being fetched. What was used least recently is evicted to keep it. Default: no limit.',
+        example: '100GB',
+      }),
+      minFree: size(1).exactOptional().meta({
+        description:
+          'So much of the disk of `dataDir` stays free, whoever fills it: archives are evicted for it, and nothing is fetched that would break it. Default: no limit.',
+        example: '5GB',
+      }),
       maxArchiveSize: size(1)
         .prefault('2GB')
         .describe('A larger archive is refused; so is a module that is larger, packed or not.'),
@@ -162,6 +170,11 @@ export function createSections(folder: string) {
       'What providers must show, at every origin that has no rules of its own. registry.opentofu.org has a default of its own: `signatures: whenListed`.',
     ),
     admin: admin(path),
+    metrics: section({
+      perProvider: flag()
+        .prefault(false)
+        .describe('Count requests and bytes of each provider too; of the 200 in use, the rest as `other`.'),
+    }).describe('What `/metrics` tells beside the usual.'),
     log: section({
       level: z
         .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])

@@ -21,11 +21,12 @@ export function sendDocument(
   answer: Answer<unknown>,
   hot?: { documents: HotDocuments; view: View },
 ): Response {
-  const { outcome, reason, isCurrent } = answer
+  const { outcome, reason, staleForMs, isCurrent } = answer
   const { incoming } = context.env
   const exchange = exchangeOf(incoming)
   exchange.outcome = outcome
   if (reason !== undefined) exchange.error = reason
+  if (staleForMs !== undefined) exchange.staleForMs = staleForMs
   const document = render(answer)
   if (hot !== undefined && isCurrent !== undefined) {
     const { route, fields } = exchange

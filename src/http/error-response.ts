@@ -39,6 +39,8 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   CONFIGURATION_FILE_INVALID: 400,
   CONSTRAINT_INVALID: 400,
   ITEM_NOT_FOUND: 404,
+  JOB_CANCELLED: 409,
+  TOO_MANY_JOBS: 503,
   ACCEPT_REQUIRED: 409,
   STORAGE_FULL: 507,
   STORAGE_FAILED: 500,
@@ -71,6 +73,7 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
   const body = JSON.stringify({
     error: known ? error.message : 'an unexpected error; the log of the mirror has it under this request id',
     code: known ? error.code : 'UNEXPECTED',
+    ...(Array.isArray(fields.problems) ? { problems: fields.problems } : {}),
     ...(typeof fields.hint === 'string' ? { hint: fields.hint } : {}),
     ...(typeof fields.baseUrl === 'string' ? { base_url: fields.baseUrl } : {}),
     ...(typeof fields.upstreamUrl === 'string' && fields.upstreamUrl !== ''
@@ -85,7 +88,8 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
       'Content-Type': 'application/json',
       'Content-Length': String(Buffer.byteLength(body)),
       'Cache-Control': 'no-store',
-      ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+      ...(status === 401 ? { 'WWW-Authenticate': 'Bearer realm="Terramirror"' } : {}),
+      ...(status === 405 ? { Allow: typeof fields.allow === 'string' ? fields.allow : 'GET, HEAD' } : {}),
       ...(status === 503 ? { 'Retry-After': String(retryAfterSeconds(error)) } : {}),
       ...(status === 404 ? { 'Terramirror-Cache': 'negative' } : {}),
     },

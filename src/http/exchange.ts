@@ -18,6 +18,8 @@ export interface Exchange {
   /** Of the body of an archive, as they leave; other bodies are counted by their length. */
   sentBytes: number
   outcome?: CacheOutcome
+  /** See `Answer.staleForMs`. */
+  staleForMs?: number
   error?: MirrorError | Error
 }
 

@@ -1,5 +1,5 @@
 import { type Context, Hono } from 'hono'
-import type { Registry } from 'prom-client'
+import type { Metrics } from '../metrics/metrics.ts'
 import { exchangeOf, type HttpEnv } from './exchange.ts'
 
 /** Where a process is in its life. */
@@ -9,7 +9,7 @@ export type Lifecycle = 'starting' | 'ready' | 'draining'
  * `/healthz` (the process answers), `/readyz` (503 while starting or draining, whatever the origins do: a mirror whose
  * origin is down still serves what it holds) and `/metrics` (Prometheus).
  */
-export function createHealthRoutes(parts: { lifecycle: () => Lifecycle; registry: Registry }): Hono<HttpEnv> {
+export function createHealthRoutes(parts: { lifecycle: () => Lifecycle; metrics: Metrics }): Hono<HttpEnv> {
   const routes = new Hono<HttpEnv>()
   routes.get('/healthz', (context) => {
     exchangeOf(context.env.incoming).route = '/healthz'
@@ -22,7 +22,7 @@ export function createHealthRoutes(parts: { lifecycle: () => Lifecycle; registry
   })
   routes.get('/metrics', async (context) => {
     exchangeOf(context.env.incoming).route = '/metrics'
-    return sendWhole(context, await parts.registry.metrics(), parts.registry.contentType)
+    return sendWhole(context, await parts.metrics.text(), parts.metrics.contentType)
   })
   return routes
 }

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
-import type { Registry } from 'prom-client'
 import { MirrorError } from '../errors.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { Delivery } from '../mirror/archive-download.ts'
 import type { Mirror } from '../mirror/mirror.ts'
 import type { Modules } from '../mirror/modules.ts'
@@ -27,7 +27,7 @@ export interface PublicAppParts extends PageParts {
   readonly delivery: Delivery
   readonly documents: HotDocuments
   readonly lifecycle: () => Lifecycle
-  readonly registry: Registry
+  readonly metrics: Metrics
   /** Whose services the mirror's own host offers. */
   readonly defaultOrigin: Hostname
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isMirrorError } from '../errors.ts'
 import { type Log, writeLine } from '../log.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { CacheOutcome } from '../mirror/call.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -32,41 +32,25 @@ const MAX_UNCOUNTED = 1_000
 /** Accounts for every request: one line in the log and one count in the metrics. */
 export class RequestAccount {
   readonly #log: Log
-  readonly #metrics: Metrics
+  readonly #clients: Metrics['clients']
   /** Each hands to the metrics what it has counted. */
   readonly #uncounted = new Set<() => void>()
 
   constructor({ log, metrics }: { log: Log; metrics: Metrics }) {
     this.#log = log
-    this.#metrics = metrics
-    metrics.beforeRead = () => {
+    this.#clients = metrics.clients
+    metrics.onRead(() => {
       for (const hand of this.#uncounted) hand()
-    }
+    })
   }
 
   /** A request has ended. */
   end(exchange: Exchange, { incoming, status, complete }: Ending): void {
-    const { id, client, route, fields, sentBytes, outcome, error } = exchange
-    const seconds = (performance.now() - exchange.startedAt) / 1_000
-    this.#metrics.requests.inc({ route, status: String(status), outcome: outcome ?? 'none' })
-    this.#metrics.requestSeconds.observe({ route }, seconds)
-    this.#metrics.sentBytes.inc({ route }, sentBytes)
-    const line = {
-      requestId: id,
-      client,
-      method: incoming.method,
-      route,
-      // Who sends what nothing here serves must be found without its path: some put tokens there.
-      ...(route.startsWith('/') ? {} : { userAgent: incoming.headers['user-agent']?.slice(0, 120) }),
-      ...fields,
-      status,
-      ...(outcome === undefined ? {} : { outcome }),
-      bytes: sentBytes,
-      ms: Math.round(seconds * 1_000),
-      ...(complete ? {} : { aborted: true }),
-      ...(error === undefined ? {} : { err: error }),
-    }
-    this.#log[levelOf(status, error)](line, 'request')
+    const { route, fields, sentBytes, outcome, staleForMs } = exchange
+    const { provider } = fields
+    const seconds = secondsOf(exchange)
+    this.#clients.count({ route, status, outcome, bytes: sentBytes, seconds, provider, staleForMs, times: 1 })
+    logRequest(this.#log, exchange, { incoming, status, complete })
   }
 
   /**
@@ -80,7 +64,8 @@ export class RequestAccount {
     let count = 0
     const hand = (): void => {
       this.#uncounted.delete(hand)
-      this.#count(answer, count)
+      // They take microseconds: all of them belong to the first bucket.
+      this.#clients.count({ route, status, outcome, bytes, seconds: 0, provider: fields.provider, times: count })
       count = 0
     }
     return (requestId, client) => {
@@ -92,15 +77,32 @@ export class RequestAccount {
       writeLine(this.#log, `{"level":"info","time":"${isoTime()}","requestId":"${requestId}",${who}${known.slice(1)}\n`)
     }
   }
+}
 
-  #count({ route, status, outcome, bytes }: RepeatedAnswer, times: number): void {
-    const { requests, requestSeconds, sentBytes } = this.#metrics
-    requests.inc({ route, status: String(status), outcome }, times)
-    sentBytes.inc({ route }, bytes * times)
-    // They take microseconds: all of them belong to the first bucket.
-    const labels = { route }
-    for (let each = 0; each < times; each++) requestSeconds.observe(labels, 0)
+/** How long a request has taken so far. */
+export function secondsOf({ startedAt }: Exchange): number {
+  return (performance.now() - startedAt) / 1_000
+}
+
+/** Writes the one line of a request that has ended. */
+export function logRequest(log: Log, exchange: Exchange, { incoming, status, complete }: Ending): void {
+  const { id, client, route, fields, sentBytes, outcome, error } = exchange
+  const line = {
+    requestId: id,
+    client,
+    method: incoming.method,
+    route,
+    // Who sends what nothing here serves must be found without its path: some put tokens there.
+    ...(route.startsWith('/') ? {} : { userAgent: incoming.headers['user-agent']?.slice(0, 120) }),
+    ...fields,
+    status,
+    ...(outcome === undefined ? {} : { outcome }),
+    bytes: sentBytes,
+    ms: Math.round(secondsOf(exchange) * 1_000),
+    ...(complete ? {} : { aborted: true }),
+    ...(error === undefined ? {} : { err: error }),
   }
+  log[levelOf(status, error)](line, 'request')
 }
 
 /** Bugs are errors, failures and refusals are warnings, the rest is information. */

@@ -9,13 +9,22 @@ import type { FrontPath } from './front-path.ts'
 import { findHostility } from './hostile-target.ts'
 import type { RequestAccount } from './request-account.ts'
 
+/** What a request listener needs beside its app. */
+export interface RequestListenerParts {
+  readonly account: Pick<RequestAccount, 'end'>
+  readonly serveHot?: FrontPath
+  readonly front?: ConnectionFront
+  /** Why a request is refused before anything parses it. Default: foreign methods and hostile targets. */
+  readonly findRefusal?: (incoming: IncomingMessage) => MirrorError | undefined
+}
+
 /**
- * The listener of the public port: a plain Node request listener around the app. Answers what is hot by the front
- * path, refuses hostile targets and foreign methods before anything parses them, and accounts for every request.
+ * A plain Node request listener around an app. Answers what is hot by the front path, refuses what nobody should send
+ * before anything parses it, and accounts for every request.
  */
-export function createRequestListener(
-  app: Hono<HttpEnv>,
-  { account, serveHot, front }: { account: RequestAccount; serveHot?: FrontPath; front?: ConnectionFront },
+export function createRequestListener<Env extends HttpEnv>(
+  app: Hono<Env>,
+  { account, serveHot, front, findRefusal = findPublicRefusal }: RequestListenerParts,
 ): RequestListener {
   const dispatch = getRequestListener(app.fetch, {
     overrideGlobalObjects: false,
@@ -46,11 +55,16 @@ export function createRequestListener(
   }
 }
 
-function findRefusal({ method = '', url = '' }: IncomingMessage): MirrorError | undefined {
+function findPublicRefusal({ method = '', url = '' }: IncomingMessage): MirrorError | undefined {
   if (method !== 'GET' && method !== 'HEAD') {
     return new MirrorError('METHOD_NOT_ALLOWED', `${method} is not served here; use GET or HEAD`, { method })
   }
-  const reason = findHostility(url)
+  return findHostileTarget(url)
+}
+
+/** The refusal of a request target that no client of ours sends; undefined for all others. */
+export function findHostileTarget(target: string): MirrorError | undefined {
+  const reason = findHostility(target)
   return reason === undefined ? undefined : hostile(reason)
 }
 
@@ -70,7 +84,11 @@ function refuse(exchange: Exchange, outgoing: ServerResponse, error: MirrorError
 /** Bodies of archives are counted as they leave; of all others, the length says what left. */
 function end(
   exchange: Exchange,
-  { incoming, outgoing, account }: { incoming: IncomingMessage; outgoing: ServerResponse; account: RequestAccount },
+  {
+    incoming,
+    outgoing,
+    account,
+  }: { incoming: IncomingMessage; outgoing: ServerResponse; account: Pick<RequestAccount, 'end'> },
 ): void {
   const complete = outgoing.writableFinished
   const length = incoming.method === 'HEAD' ? 0 : Number(outgoing.getHeader('Content-Length') ?? 0)

@@ -18,8 +18,10 @@ export interface ArchiveJob {
   readonly evidence: ReleasePlatform
   readonly upstream: ProviderUpstream
   readonly hops: readonly string[]
-  /** Is shown the bytes if they may be handed on while they come in. */
+  /** Is told how far it is, and shown the bytes if they may be handed on while they come in. */
   readonly tail: ArchiveTail
+  /** Ends the download: nobody wants it any more, or the process stops. */
+  readonly signal: AbortSignal
 }
 
 /** What a download needs. */
@@ -27,7 +29,6 @@ export interface DownloadParts {
   readonly blobs: BlobStore
   readonly delivery: Delivery
   readonly findUnsafety: FindUnsafety
-  readonly shutdown: AbortSignal
   readonly observer: MirrorObserver
 }
 
@@ -44,23 +45,30 @@ export async function obtainArchive(job: ArchiveJob, parts: DownloadParts): Prom
 }
 
 async function download(job: ArchiveJob, parts: DownloadParts): Promise<number> {
-  const { name, evidence, upstream, hops } = job
-  const { observer, blobs, shutdown } = parts
+  const { name, evidence, upstream, hops, signal } = job
+  const { observer, blobs } = parts
   observer.downloading(1)
   try {
     // First, so that a full disk leaves no answer of the origin hanging.
     await using incoming = await blobs.create()
-    const archive = await upstream.openArchive(evidence, { signal: shutdown, hops })
+    const archive = await upstream.openArchive(evidence, { signal, hops })
     const tail = mayBeHandedOn(evidence, parts) ? job.tail : undefined
-    const begin = (): void =>
+    const begin = (): void => {
+      job.tail.arrived = { bytes: 0, size: archive.size }
       tail?.begin({ incoming, name, archiveUrl: evidence.archiveUrl, digest: evidence.digest, size: archive.size })
+    }
     begin()
+    let expected: number | undefined
     for await (const piece of archive) {
+      // In here, so that a refusal closes the origin's answer.
+      if (archive.size !== undefined && archive.size !== expected) await incoming.expect(archive.size)
+      expected = archive.size
       if (piece.kind === 'restart') {
         await incoming.restart()
         begin()
       } else {
         await incoming.append(piece.bytes)
+        job.tail.arrived.bytes += piece.bytes.length
         tail?.grow()
       }
     }

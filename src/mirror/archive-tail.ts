@@ -19,12 +19,20 @@ export interface ArrivingBytes {
   readonly size: number | undefined
 }
 
+/** How far a download is. In bytes; `size` is undefined if the origin does not say. */
+export interface Arrived {
+  bytes: number
+  readonly size: number | undefined
+}
+
 /**
  * What one download shows of itself while it runs: the bytes so far but the last 64 KB, to any number of readers, each
  * at its own pace and from the first byte. The download calls `begin`, `grow` and `abandon` as it goes, and `release`
  * or `fail` when it ends; readers call `follow`.
  */
 export class ArchiveTail {
+  /** Set by the download, also where no byte may be handed on yet. */
+  arrived: Arrived = { bytes: 0, size: undefined }
   readonly #changes = new Changes()
   #attempt: Attempt | undefined
   #ended = false

@@ -1,5 +1,6 @@
 import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
+import type { Sha256 } from '../protocol/package-hash.ts'
 import { formatPlatform, type Platform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
@@ -7,20 +8,25 @@ import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { ProviderUpstream } from '../upstream/provider-upstream.ts'
 import { type FindUnsafety, vanished } from './archive-check.ts'
 import { type Delivery, obtainArchive } from './archive-download.ts'
-import { ArchiveTail, type ArrivingArchive } from './archive-tail.ts'
+import { ArchiveTail, type Arrived, type ArrivingArchive } from './archive-tail.ts'
 import type { Answer, CacheOutcome, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
-import { createDeadline } from './deadline.ts'
+import type { ClientWork } from './client-work.ts'
+import { createDeadline, untilAborted } from './deadline.ts'
 import type { MirrorObserver } from './observer.ts'
 import type { PackageHashes } from './package-hashes.ts'
 import type { ArchiveRecord, ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
 import { type Flight, SingleFlight } from './single-flight.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
+import { formatPackageName } from './stock/item-name.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
 /** How long the documents for an archive may take; the archive itself may take as long as bytes keep coming. */
 const DOCUMENTS_MS = 8_000
+/** Between two reports of how far a download is. */
+const PROGRESS_MS = 250
 /** With a fresh document each time: a signed link may have expired, or the origin released anew. */
 const MAX_ATTEMPTS = 2
 
@@ -41,6 +47,7 @@ export interface ArchiveFacts {
 /** What `Archives` is made of. */
 export interface ArchivesParts {
   readonly catalogue: Catalogue
+  readonly claims: BlobClaims
   readonly blobs: BlobStore
   readonly releases: Releases
   readonly hashes: PackageHashes
@@ -48,6 +55,8 @@ export interface ArchivesParts {
   readonly upstreamFor: UpstreamFor
   readonly delivery: Delivery
   readonly shutdown: AbortSignal
+  /** Is told of the downloads that clients wait for. */
+  readonly clientWork?: ClientWork
   readonly observer: MirrorObserver
   readonly now: () => number
   readonly log: Log
@@ -56,10 +65,12 @@ export interface ArchivesParts {
 /** The archives themselves: from what is held, else pulled through once for all who ask, and verified before use. */
 export class Archives {
   readonly #parts: ArchivesParts
-  readonly #flights = new SingleFlight<ArchiveRecord, ArchiveTail>(() => new ArchiveTail())
+  readonly #flights: SingleFlight<ArchiveRecord, ArchiveTail>
 
   constructor(parts: ArchivesParts) {
     this.#parts = parts
+    const { clientWork } = parts
+    this.#flights = new SingleFlight({ createTail: () => new ArchiveTail(), clientWork })
   }
 
   /**
@@ -105,6 +116,46 @@ export class Archives {
     return { value: { digest: evidence.digest, size: undefined }, outcome: outcomeOf(flight) }
   }
 
+  /**
+   * Sees to it that an archive is held, without opening it; gives its record. Ends when `call.leaving` fires.
+   * `onProgress` is told some times a second how far the download is.
+   * @throws MirrorError as `open`; the reason of `call.leaving`
+   */
+  async obtain(
+    view: View,
+    id: PackageId,
+    { call, onProgress }: { call: Call; onProgress?: (arrived: Arrived) => void },
+  ): Promise<Answer<ArchiveRecord>> {
+    const held = await this.find(view, id)
+    if (held !== undefined) return { value: held, outcome: 'hit' }
+    const flight = this.#fetchOnce(id, call)
+    const timer = setInterval(() => onProgress?.(flight.tail().arrived), PROGRESS_MS)
+    try {
+      return { value: await untilAborted(flight.done, call.leaving), outcome: outcomeOf(flight) }
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  /** The record of an archive that is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
+  async find(view: View, id: PackageId): Promise<ArchiveRecord | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    const held = await this.#findHeld(id)
+    const stat = held && (await this.#parts.blobs.stat(held.digest))
+    return stat !== undefined && stat.size === held?.size ? held : undefined
+  }
+
+  /**
+   * The digest that an archive must have, by its evidence alone: no archive is begun.
+   * @throws MirrorError `ORIGIN_NOT_ALLOWED`, `NOT_CACHED` if sealed; as `Releases.getPlatform`
+   */
+  async expect(view: View, id: PackageId, call: Call): Promise<Sha256> {
+    assertOriginAllowed(view, id.address.hostname)
+    this.#assertOnline(id)
+    const { digest } = await this.#parts.releases.getPlatform(id.address, id.version, id.platform, call)
+    return digest
+  }
+
   /** Waits until no download is running. */
   idle(): Promise<void> {
     return this.#flights.idle()
@@ -125,53 +176,64 @@ export class Archives {
   #assertOnline(id: PackageId): ProviderUpstream {
     const upstream = this.#parts.upstreamFor(id.address.hostname)
     if (upstream !== undefined) return upstream
-    const item = nameOf(id)
+    const item = formatPackageName(id)
     throw new MirrorError('NOT_CACHED', `${item} is not cached, and this mirror is sealed: warm it while online`, {
       item,
     })
   }
 
   #fetchOnce(id: PackageId, call: Call): Flight<ArchiveRecord, ArchiveTail> {
-    return this.#flights.run(nameOf(id), async (tail) => {
+    const work = async (tail: ArchiveTail, abandoned: AbortSignal): Promise<ArchiveRecord> => {
       try {
-        const record = await this.#fetch(id, call.hops, tail)
+        const record = await this.#fetch(id, call.hops, { tail, abandoned })
         tail.release(record.digest)
         return record
       } catch (error) {
         tail.fail(error)
         throw error
       }
-    })
+    }
+    return this.#flights.run(formatPackageName(id), work, call.leaving)
   }
 
   async #openFetched(id: PackageId, flight: Flight<ArchiveRecord, ArchiveTail>): Promise<Answer<OpenBlob>> {
     const { digest } = await flight.done
     const blob = await this.#parts.blobs.open(digest)
     if (blob !== undefined) return { value: blob, outcome: outcomeOf(flight) }
-    throw vanished(nameOf(id))
+    throw vanished(formatPackageName(id))
   }
 
   /** The pull-through of one archive: evidence, bytes, digest, blob, safety, record. */
-  async #fetch(id: PackageId, hops: readonly string[], tail: ArchiveTail): Promise<ArchiveRecord> {
+  async #fetch(
+    id: PackageId,
+    hops: readonly string[],
+    { tail, abandoned }: { tail: ArchiveTail; abandoned: AbortSignal },
+  ): Promise<ArchiveRecord> {
     const upstream = this.#assertOnline(id)
-    const { releases, hashes, log } = this.#parts
-    let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
+    const { releases, hashes, claims, shutdown, log } = this.#parts
+    const signal = AbortSignal.any([shutdown, abandoned])
+    let evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops, abandoned))
     for (let attempt = 1; ; attempt++) {
       try {
-        const size = await obtainArchive({ name: nameOf(id), evidence, upstream, hops, tail }, this.#parts)
+        using _claim = await claims.claim([evidence.digest])
+        const job = { name: formatPackageName(id), evidence, upstream, hops, tail, signal }
+        const size = await obtainArchive(job, this.#parts)
         const record = await this.#record(id, evidence, size)
         if (record !== undefined) {
-          hashes.ensure(evidence.digest, evidence.statedHashes, nameOf(id))
+          hashes.ensure(evidence.digest, evidence.statedHashes, formatPackageName(id))
           return record
         }
       } catch (error) {
         tail.abandon(error)
-        if (attempt === MAX_ATTEMPTS || !mayBeOutdated(error)) throw error
-        log.warn({ archive: nameOf(id), err: error }, 'an archive is not what its document says; asking for both again')
+        if (attempt === MAX_ATTEMPTS || signal.aborted || !mayBeOutdated(error)) throw error
+        log.warn(
+          { archive: formatPackageName(id), err: error },
+          'an archive is not what its document says; asking for both again',
+        )
       }
       if (attempt === MAX_ATTEMPTS) throw releaseKeepsChanging(id)
-      await releases.refresh(id.address, id.version, documentsCall(hops))
-      evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops))
+      await releases.refresh(id.address, id.version, documentsCall(hops, abandoned))
+      evidence = await releases.getPlatform(id.address, id.version, id.platform, documentsCall(hops, abandoned))
     }
   }
 
@@ -219,17 +281,17 @@ function mayBeOutdated(error: unknown): boolean {
 
 function releaseKeepsChanging(id: PackageId): MirrorError {
   const { address, version } = id
-  return new MirrorError('UPSTREAM_INVALID', `${nameOf(id)}: the origin keeps changing this release; try again later`, {
-    host: address.hostname,
-    upstreamUrl: '',
-    reason: `release ${version} changed during the download`,
-  })
+  return new MirrorError(
+    'UPSTREAM_INVALID',
+    `${formatPackageName(id)}: the origin keeps changing this release; try again later`,
+    {
+      host: address.hostname,
+      upstreamUrl: '',
+      reason: `release ${version} changed during the download`,
+    },
+  )
 }
 
-function documentsCall(hops: readonly string[]): Call {
-  return { deadline: createDeadline(DOCUMENTS_MS), hops }
-}
-
-function nameOf({ address, version, platform }: PackageId): string {
-  return `${formatProviderAddress(address)} ${version} ${formatPlatform(platform)}`
+function documentsCall(hops: readonly string[], leaving: AbortSignal): Call {
+  return { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
 }

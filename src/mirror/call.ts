@@ -7,6 +7,8 @@ export interface Call {
   readonly deadline: Deadline
   /** Mirrors that the request has already passed (see `protocol/hops.ts`). */
   readonly hops: readonly string[]
+  /** Set by a caller that may lose interest, as a job that is cancelled: what nobody else wants is given up when it fires. */
+  readonly leaving?: AbortSignal
 }
 
 /**
@@ -21,6 +23,8 @@ export interface Answer<T> {
   readonly outcome: CacheOutcome
   /** Why the answer is stale. */
   readonly reason?: MirrorError
+  /** How long ago the origin last confirmed a stale value, in milliseconds, where that is known. */
+  readonly staleForMs?: number
   /**
    * True as long as the same question would get this same answer without the origin being asked and without anything
    * being begun. Without it, that is not known. Keeps little in memory.

@@ -43,6 +43,22 @@ export async function waitFor<T>(work: Promise<T>, signal: AbortSignal, what: Aw
   }
 }
 
+/** Waits for `work` until `signal` fires; the work itself goes on. @throws the reason of the signal; what `work` throws */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await work
+  const left = Promise.withResolvers<never>()
+  const onAbort = (): void => left.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([work, left.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    left.promise.catch(() => undefined)
+    work.catch(() => undefined)
+  }
+}
+
 /** Waits for `work` at most `ms`; true if it settled, well or badly. */
 export async function settledWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   const timer = Promise.withResolvers<false>()

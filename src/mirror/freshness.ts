@@ -4,8 +4,9 @@ import type { Log } from '../log.ts'
 import type { Hostname } from '../protocol/hostname.ts'
 import type { MetadataCache } from '../store/metadata-cache.ts'
 import type { Answer, Call } from './call.ts'
+import type { ClientWork } from './client-work.ts'
 import { createDeadline, settledWithin, slowOrigin, waitFor } from './deadline.ts'
-import { SingleFlight } from './single-flight.ts'
+import { type Flight, SingleFlight } from './single-flight.ts'
 
 /** For how long what is held may be used, and how long the origin may take. Times in milliseconds. */
 export interface Freshness {
@@ -35,6 +36,17 @@ interface Entry<T> {
   readonly found: { readonly value: T } | { readonly absent: MirrorError }
 }
 
+/** What is remembered of a document, as it is. Times in milliseconds since 1970. */
+export interface Remembered<T> {
+  /** When it was fetched, or when the origin said that there is none. */
+  readonly found:
+    | { readonly at: number; readonly value: T }
+    | { readonly at: number; readonly absent: MirrorError }
+    | undefined
+  /** Why the last refresh failed, if none succeeded since. */
+  readonly failure: { readonly at: number; readonly error: MirrorError } | undefined
+}
+
 /** What a document cache is made of. */
 export interface DocumentCacheParts<T> {
   readonly cache: MetadataCache
@@ -44,11 +56,15 @@ export interface DocumentCacheParts<T> {
   readonly parse: (stored: unknown) => T | undefined
   /** Called when another document, or another 404, is remembered for a subject. */
   readonly onChange?: (subject: Subject) => void
+  /** Called when a refresh failed: a held document of the subject is served stale, unasked, before `untilMs`. */
+  readonly onBackOff?: (subject: Subject, untilMs: number) => void
   readonly freshness: Freshness
   readonly now: () => number
   readonly log: Log
   /** Ends all refreshes when the process stops. */
   readonly shutdown: AbortSignal
+  /** Is told of the refreshes that clients cause. */
+  readonly clientWork?: ClientWork
 }
 
 /**
@@ -57,13 +73,14 @@ export interface DocumentCacheParts<T> {
  */
 export class DocumentCache<T> {
   readonly #parts: DocumentCacheParts<T>
-  readonly #refreshes = new SingleFlight<Entry<T>>()
+  readonly #refreshes: SingleFlight<Entry<T>>
   /** A list may hold thousands of entries: each stored object is parsed once. */
   readonly #parsed = new WeakMap<object, T>()
   readonly #failures = new LRUCache<string, { at: number; error: MirrorError }>({ max: 5_000 })
 
   constructor(parts: DocumentCacheParts<T>) {
     this.#parts = parts
+    this.#refreshes = new SingleFlight({ clientWork: parts.clientWork })
   }
 
   /**
@@ -84,14 +101,16 @@ export class DocumentCache<T> {
       }
     }
     const old = held !== undefined && 'value' in held.found ? held.found.value : undefined
+    // 0 stands for an age that is not known.
+    const age = held === undefined || held.at === 0 ? {} : { staleForMs: Math.max(0, now() - held.at) }
     const failure = this.#failures.get(key)
     if (old !== undefined && failure !== undefined && isYoung(now() - failure.at, freshness.backOffMs)) {
-      return { value: old, outcome: 'stale', reason: failure.error }
+      return { value: old, outcome: 'stale', reason: failure.error, ...age }
     }
 
-    const refresh = this.#refreshes.run(key, () => this.#refresh(key, subject, fetch))
+    const refresh = this.#begin(key, subject, { fetch, call })
     if (old !== undefined && !(await settledWithin(refresh.done, freshness.graceMs))) {
-      return { value: old, outcome: 'stale', reason: slowOrigin(what) }
+      return { value: old, outcome: 'stale', reason: slowOrigin(what), ...age }
     }
     try {
       const entry = await waitFor(refresh.done, call.deadline.signal, what)
@@ -99,8 +118,27 @@ export class DocumentCache<T> {
       return { value: entry.found.value, outcome: refresh.joined ? 'coalesced' : 'miss' }
     } catch (error) {
       if (old === undefined || !isMirrorError(error) || isNotFound(error)) throw error
-      return { value: old, outcome: 'stale', reason: error }
+      return { value: old, outcome: 'stale', reason: error, ...age }
     }
+  }
+
+  /**
+   * The document as the origin gives it now; joins a refresh that is under way. Nothing stale counts.
+   * @throws MirrorError whatever `fetch` throws; `UPSTREAM_TIMEOUT`
+   */
+  async renew(subject: Subject, fetch: Fetch<T>, call: Call): Promise<T> {
+    const key = `${this.#parts.prefix} ${subject.name}`
+    const { done } = this.#begin(key, subject, { fetch, call })
+    const { found } = await waitFor(done, call.deadline.signal, { name: key, hostname: subject.hostname })
+    if ('absent' in found) throw found.absent
+    return found.value
+  }
+
+  /** What is remembered of a subject; asks nobody. */
+  async remembered(subject: Subject): Promise<Remembered<T>> {
+    const key = `${this.#parts.prefix} ${subject.name}`
+    const entry = await this.#find(key)
+    return { found: entry && { at: entry.at, ...entry.found }, failure: this.#failures.get(key) }
   }
 
   /** Waits until no refresh is running. */
@@ -108,9 +146,17 @@ export class DocumentCache<T> {
     return this.#refreshes.idle()
   }
 
-  async #refresh(key: string, subject: Subject, fetch: Fetch<T>): Promise<Entry<T>> {
+  #begin(key: string, subject: Subject, { fetch, call }: { fetch: Fetch<T>; call: Call }): Flight<Entry<T>> {
+    return this.#refreshes.run(key, (_, abandoned) => this.#refresh(key, subject, { fetch, abandoned }), call.leaving)
+  }
+
+  async #refresh(
+    key: string,
+    subject: Subject,
+    { fetch, abandoned }: { fetch: Fetch<T>; abandoned: AbortSignal },
+  ): Promise<Entry<T>> {
     const { freshness, shutdown, log, now } = this.#parts
-    const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown])
+    const signal = AbortSignal.any([createDeadline(freshness.refreshForMs).signal, shutdown, abandoned])
     try {
       const entry: Entry<T> = { at: now(), found: { value: await fetch(signal) } }
       await this.#remember(key, entry)
@@ -124,7 +170,13 @@ export class DocumentCache<T> {
         this.#parts.onChange?.(subject)
         return entry
       }
-      if (isMirrorError(error)) this.#failures.set(key, { at: now(), error })
+      // That says nothing about the origin.
+      if (abandoned.aborted) throw error
+      if (isMirrorError(error)) {
+        const at = now()
+        this.#failures.set(key, { at, error })
+        this.#parts.onBackOff?.(subject, at + freshness.backOffMs)
+      }
       log.warn({ document: key, err: error }, 'could not refresh a document of an origin')
       throw error
     }

@@ -3,14 +3,14 @@ import { type Platform, parsePlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { Version } from '../protocol/version.ts'
 import type { OpenBlob } from '../store/blob-store.ts'
-import type { ArrivingArchive } from './archive-tail.ts'
+import type { Arrived, ArrivingArchive } from './archive-tail.ts'
 import type { ArchiveFacts, Archives, PackageId } from './archives.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { DownloadDocuments, DownloadFacts } from './download-documents.ts'
 import type { Edition } from './editions.ts'
 import type { PackageHashes } from './package-hashes.ts'
-import type { ReleasePlatform } from './release-record.ts'
+import type { ArchiveRecord, ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import type { DescribedVersions, Versions } from './versions.ts'
@@ -120,19 +120,33 @@ export class Mirror {
     return this.#parts.archives.follow(view, id, call, options)
   }
 
+  /** Sees to it that one archive is held; nobody reads it now. @throws MirrorError as `Archives.obtain` */
+  obtainArchive(
+    view: View,
+    id: PackageId,
+    options: { call: Call; onProgress?: (arrived: Arrived) => void },
+  ): Promise<Answer<ArchiveRecord>> {
+    return this.#parts.archives.obtain(view, id, options)
+  }
+
+  /** The record of one archive if it is held. @throws MirrorError as `Archives.find` */
+  findArchive(view: View, id: PackageId): Promise<ArchiveRecord | undefined> {
+    return this.#parts.archives.find(view, id)
+  }
+
+  /** The digest that one archive must have. @throws MirrorError as `Archives.expect` */
+  expectArchive(view: View, id: PackageId, call: Call): Promise<Sha256> {
+    return this.#parts.archives.expect(view, id, call)
+  }
+
+  /** All hashes of a held archive, `zh:` first; waits until `h1:` is computed. @throws MirrorError `STORAGE_FAILED` */
+  async hashArchive({ digest, address, version, platform }: ArchiveRecord): Promise<readonly PackageHash[]> {
+    return [zipHash(digest), ...(await this.#parts.hashes.get(digest, `${address} ${version} ${platform}`))]
+  }
+
   /** What `openArchive` would give, at once. @throws MirrorError as `Archives.describe` */
   describeArchive(view: View, id: PackageId, call: Call): Promise<Answer<ArchiveFacts>> {
     return this.#parts.archives.describe(view, id, call)
-  }
-
-  /** How many packages are held, of all origins; undefined until `countPackages` is done. */
-  get packageCount(): number | undefined {
-    return this.#parts.catalogue.packageCount.value
-  }
-
-  /** Counts the packages, which takes a while: for the background. @throws MirrorError `STORAGE_FAILED` */
-  countPackages(signal: AbortSignal): Promise<void> {
-    return this.#parts.catalogue.packageCount.measure(signal)
   }
 
   /** Waits until nothing is on its way from any origin, and gives up computing hashes. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
@@ -8,7 +9,8 @@ import { parseSha256, type Sha256 } from '../protocol/package-hash.ts'
 import type { Version } from '../protocol/version.ts'
 import type { BlobStore } from '../store/blob-store.ts'
 import { ConcurrencyLimit } from '../store/concurrency-limit.ts'
-import type { ModuleTree, ModuleUpstream } from '../upstream/module-upstream.ts'
+import { SerialByKey } from '../store/serial-by-key.ts'
+import type { ModuleRevision, ModuleTree, ModuleUpstream } from '../upstream/module-upstream.ts'
 import type { UpstreamRequest } from '../upstream/provider-upstream.ts'
 import { createDeadline } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
@@ -16,6 +18,8 @@ import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import type { MirrorObserver } from './observer.ts'
 import { notCached } from './origin-lists.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
+import { formatModuleName } from './stock/item-name.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 
 /** How long the registry's documents for a module may take. */
@@ -31,9 +35,18 @@ export interface ModuleId {
   readonly version: Version
 }
 
+/** What a fetch is begun with. */
+export interface FetchRequest {
+  /** Mirrors that the request has already passed. */
+  readonly hops: readonly string[]
+  /** Fires when nobody wants it any more. */
+  readonly abandoned: AbortSignal
+}
+
 /** What `ModuleFetches` is made of. */
 export interface ModuleFetchesParts {
   readonly catalogue: ModuleCatalogue
+  readonly claims: BlobClaims
   readonly lists: ModuleLists
   readonly blobs: BlobStore
   readonly upstreamFor: ModuleUpstreamFor
@@ -45,9 +58,17 @@ export interface ModuleFetchesParts {
   readonly filesMs?: number
 }
 
+interface Keeping {
+  /** Throws if what came must not be kept. */
+  readonly judge: Judge
+  /** Takes the claim to the archive's blob, until the record is written. */
+  readonly claims: DisposableStack
+}
+
 /** The pull-through of modules: location, files, one archive, record. The blob comes first, the record last. */
 export class ModuleFetches {
   readonly #parts: ModuleFetchesParts
+  readonly #keeping = new SerialByKey()
   readonly #limits = new LRUCache<Hostname, ConcurrencyLimit>({ max: 1_000 })
 
   constructor(parts: ModuleFetchesParts) {
@@ -58,13 +79,17 @@ export class ModuleFetches {
    * Fetches a version that is not held, or whose archive was lost: then it must come out as it was.
    * @throws MirrorError as `Modules.locate`
    */
-  async first(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
+  async first(id: ModuleId, request: FetchRequest): Promise<ModuleRecord> {
     const { catalogue, lists } = this.#parts
-    const { spelling } = await lists.find(id.address, id.version, { deadline: createDeadline(DOCUMENTS_MS), hops })
-    const location = await this.#locate(id, spelling, hops)
+    const { hops, abandoned: leaving } = request
+    const call = { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
+    const { spelling } = await lists.find(id.address, id.version, call)
+    const location = await this.#locate(id, spelling, request)
     const earlier = await catalogue.find(id.address, id.version)
-    const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: earlier?.state }))
-    return await this.#keep(id, { spelling, state, earlier })
+    const judge = (offered: Offered): void => earlier && assertUnchanged(id, earlier.state, offered)
+    using claims = new DisposableStack()
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge, claims }))
+    return await this.#keep(id, { spelling, state, before: earlier, earlier: statesOf(earlier) })
   }
 
   /**
@@ -72,24 +97,25 @@ export class ModuleFetches {
    * must not: that is reported, and what is held stays.
    * @throws MirrorError `UPSTREAM_*`, `MODULE_*`, `STORAGE_*`
    */
-  async follow(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
+  async follow(id: ModuleId, held: ModuleRecord, request: FetchRequest): Promise<ModuleRecord> {
     const { revision, source: heldSource } = held.state
     if (revision.kind === 'archive') return held
-    const location = await this.#locate(id, held.spelling, hops)
+    const location = await this.#locate(id, held.spelling, request)
     const { source } = location
-    const current = await this.#within(DOCUMENTS_MS, id, (signal) =>
-      this.#upstream(id).currentCommit(location, { signal, hops }),
+    const current = await this.#within(DOCUMENTS_MS, { id, request }, (upstreamRequest) =>
+      this.#upstream(id).currentCommit(location, upstreamRequest),
     )
     const now = current ?? (source.kind === 'git' ? source.ref : undefined)
     // A commit may be named by the first digits of its id.
     if (now === undefined || revision.commit.startsWith(now)) return held
     if (revision.moving) {
-      const state = await this.#inTurn(id, () => this.#fetch(id, location, { hops, earlier: undefined }))
-      return await this.#keep(id, { spelling: held.spelling, state, earlier: held })
+      using claims = new DisposableStack()
+      const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge: acceptAll, claims }))
+      return await this.#keep(id, { spelling: held.spelling, state, before: held, earlier: statesOf(held) })
     }
     this.#parts.observer.releaseChanged()
     const facts = {
-      module: describeModule(id),
+      module: formatModuleName(id),
       held: revision.commit,
       offered: now,
       heldSource,
@@ -99,9 +125,35 @@ export class ModuleFetches {
     return held
   }
 
-  async #locate(id: ModuleId, spelling: string, hops: readonly string[]): Promise<ModuleLocation> {
-    return await this.#within(DOCUMENTS_MS, id, (signal) =>
-      this.#upstream(id).locate(id.address, spelling, { signal, hops }),
+  /**
+   * Asks anew for a held version, for an operator. With `replace`, its files may be others than before: then nothing of
+   * what was held stays in the record. Whose archives are not named any more, is for the caller to remove.
+   * @throws MirrorError `ACCEPT_REQUIRED` if they changed, without `replace`; as `first`
+   */
+  async renew(
+    id: ModuleId,
+    held: ModuleRecord,
+    { replace, ...request }: FetchRequest & { replace: boolean },
+  ): Promise<ModuleRecord> {
+    const { lists } = this.#parts
+    const { hops, abandoned: leaving } = request
+    const call = { deadline: createDeadline(DOCUMENTS_MS), hops, leaving }
+    const { spelling } = await lists.find(id.address, id.version, call)
+    const location = await this.#locate(id, spelling, request)
+    const judge = (offered: Offered): void => {
+      if (!replace && isChanged(held.state, offered)) throw acceptRequired(id, held.state, offered)
+    }
+    using claims = new DisposableStack()
+    const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge, claims }))
+    const sameFiles = state.tarDigest === held.state.tarDigest
+    if (sameFiles && (!replace || isDeepStrictEqual(state.revision, held.state.revision))) return held
+    const moving = held.state.revision.kind === 'commit' && held.state.revision.moving
+    return await this.#keep(id, { spelling, state, before: held, earlier: moving ? statesOf(held) : [] })
+  }
+
+  async #locate(id: ModuleId, spelling: string, request: FetchRequest): Promise<ModuleLocation> {
+    return await this.#within(DOCUMENTS_MS, { id, request }, (upstreamRequest) =>
+      this.#upstream(id).locate(id.address, spelling, upstreamRequest),
     )
   }
 
@@ -115,13 +167,13 @@ export class ModuleFetches {
   async #fetch(
     id: ModuleId,
     location: ModuleLocation,
-    { hops, earlier }: { hops: readonly string[]; earlier: ModuleState | undefined },
+    { request, ...rest }: { request: FetchRequest } & Keeping,
   ): Promise<ModuleState> {
     const { filesMs = FILES_MS, observer } = this.#parts
     observer.downloading(1)
     try {
-      return await this.#within(filesMs, id, (signal) =>
-        this.#archive(id, location, { request: { signal, hops }, earlier }),
+      return await this.#within(filesMs, { id, request }, (upstreamRequest) =>
+        this.#archive(id, location, { request: upstreamRequest, ...rest }),
       )
     } finally {
       observer.downloading(-1)
@@ -131,20 +183,21 @@ export class ModuleFetches {
   async #archive(
     id: ModuleId,
     location: ModuleLocation,
-    { request, earlier }: { request: UpstreamRequest; earlier: ModuleState | undefined },
+    { request, judge, claims }: { request: UpstreamRequest } & Keeping,
   ): Promise<ModuleState> {
     const { blobs, now, log } = this.#parts
     // First, so that a full disk leaves no work of others hanging.
     await using incoming = await blobs.create()
     await using tree = await this.#upstream(id).open(location, request)
     if (tree.notes.length > 0)
-      log.warn({ module: describeModule(id), notes: tree.notes }, 'left something out of a module')
+      log.warn({ module: formatModuleName(id), notes: tree.notes }, 'left something out of a module')
     const subfolder = servedSubfolder(location)
     assertFolder(id, tree, subfolder)
     // Loaded at the first use.
     const { packModule } = await import('./module-archive.ts')
     const { tarDigest, unpackedBytes } = await packModule(tree, incoming, request.signal)
-    if (earlier !== undefined) assertUnchanged(id, earlier, { tarDigest, revision: tree.revision })
+    judge({ tarDigest, digest: incoming.digest(), revision: tree.revision })
+    claims.use(await this.#parts.claims.claim([incoming.digest()]))
     const { digest, size } = await incoming.commit()
     const state: ModuleState = {
       digest: asSha256(digest),
@@ -158,70 +211,110 @@ export class ModuleFetches {
       cachedAt: new Date(now()).toISOString(),
     }
     const { source, files, revision } = state
-    log.info({ module: describeModule(id), source, revision, digest, size, files }, 'fetched a module')
+    log.info({ module: formatModuleName(id), source, revision, digest, size, files }, 'fetched a module')
     return state
   }
 
-  async #keep(
-    { address, version }: ModuleId,
-    { spelling, state, earlier }: { spelling: string; state: ModuleState; earlier: ModuleRecord | undefined },
-  ): Promise<ModuleRecord> {
-    const before = earlier === undefined ? [] : [earlier.state, ...earlier.earlier]
-    const record: ModuleRecord = {
-      format: 1,
-      address: formatModuleAddress(address),
-      version,
+  /** If the record is not `before` any more, an operator has replaced it meanwhile: what is there now counts. */
+  #keep(
+    id: ModuleId,
+    {
       spelling,
       state,
-      earlier: before.filter(({ digest }) => digest !== state.digest).slice(0, MAX_EARLIER_STATES),
-    }
-    await this.#parts.catalogue.save(address, record)
-    return record
+      before,
+      earlier,
+    }: { spelling: string; state: ModuleState; before: ModuleRecord | undefined; earlier: readonly ModuleState[] },
+  ): Promise<ModuleRecord> {
+    const { catalogue } = this.#parts
+    const { address, version } = id
+    return this.#keeping.run(formatModuleName(id), async () => {
+      const current = await catalogue.find(address, version)
+      if (current !== undefined && current.state.digest !== before?.state.digest) return current
+      const record: ModuleRecord = {
+        format: 1,
+        address: formatModuleAddress(address),
+        version,
+        spelling,
+        state,
+        earlier: earlier.filter(({ digest }) => digest !== state.digest).slice(0, MAX_EARLIER_STATES),
+      }
+      await catalogue.save(address, record)
+      return record
+    })
   }
 
   #upstream(id: ModuleId): ModuleUpstream {
     const upstream = this.#parts.upstreamFor(id.address.hostname)
-    if (upstream === undefined) throw notCached(describeModule(id))
+    if (upstream === undefined) throw notCached(formatModuleName(id))
     return upstream
   }
 
   /** Work with a limit in time. @throws MirrorError `UPSTREAM_TIMEOUT` beyond it */
-  async #within<T>(ms: number, id: ModuleId, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #within<T>(
+    ms: number,
+    { id, request: { hops, abandoned } }: { id: ModuleId; request: FetchRequest },
+    work: (request: UpstreamRequest) => Promise<T>,
+  ): Promise<T> {
+    abandoned.throwIfAborted()
     const limit = AbortSignal.timeout(ms)
     try {
-      return await work(AbortSignal.any([this.#parts.shutdown, limit]))
+      return await work({ signal: AbortSignal.any([this.#parts.shutdown, limit, abandoned]), hops })
     } catch (error) {
       if (!limit.aborted || isMirrorError(error)) throw error
-      const message = `${describeModule(id)}: its source did not answer completely within ${ms / 1_000} seconds`
+      const message = `${formatModuleName(id)}: its source did not answer completely within ${ms / 1_000} seconds`
       throw new MirrorError('UPSTREAM_TIMEOUT', message, { host: id.address.hostname }, error)
     }
   }
 }
 
-/** `registry.terraform.io/hashicorp/consul/aws 0.11.0`, for people and as a key. */
-export function describeModule({ address, version }: ModuleId): string {
-  return `${formatModuleAddress(address)} ${version}`
+/** Files that came, before they are kept. */
+interface Offered {
+  readonly tarDigest: string
+  /** Of the archive that clients would get. */
+  readonly digest: string
+  readonly revision: ModuleRevision
+}
+
+/** Throws if what came must not be kept. */
+type Judge = (offered: Offered) => void
+
+function acceptAll(): void {}
+
+/** Every state that clients may have been told of, the newest first. */
+export function statesOf(record: ModuleRecord | undefined): readonly ModuleState[] {
+  return record === undefined ? [] : [record.state, ...record.earlier]
 }
 
 /** First copy wins, also after its bytes were lost; only a branch may bring others. */
-function assertUnchanged(
-  id: ModuleId,
-  held: ModuleState,
-  offered: Pick<ModuleState, 'revision'> & { tarDigest: string },
-): void {
-  if (held.tarDigest === offered.tarDigest || (held.revision.kind === 'commit' && held.revision.moving)) return
-  const address = formatModuleAddress(id.address)
-  const [was, is] = [held.revision, offered.revision].map((revision) =>
-    revision.kind === 'commit' ? revision.commit : revision.digest,
-  )
-  const message = `${address} ${id.version} is not what it was: it came from ${was}, and its origin now offers ${is}; refused`
-  throw new MirrorError('RELEASE_CHANGED', message, {
-    address,
+function isChanged(held: ModuleState, offered: Offered): boolean {
+  return held.tarDigest !== offered.tarDigest && !(held.revision.kind === 'commit' && held.revision.moving)
+}
+
+function assertUnchanged(id: ModuleId, held: ModuleState, offered: Offered): void {
+  if (!isChanged(held, offered)) return
+  throw new MirrorError('RELEASE_CHANGED', `${describeChange(id, held, offered)}; refused`, {
+    address: formatModuleAddress(id.address),
     version: id.version,
     filename: held.source,
     held: held.tarDigest,
     offered: offered.tarDigest,
   })
+}
+
+function acceptRequired(id: ModuleId, held: ModuleState, offered: Offered): MirrorError<'ACCEPT_REQUIRED'> {
+  const message = `${describeChange(id, held, offered)}; what is held stays, unless you accept the change`
+  return new MirrorError('ACCEPT_REQUIRED', message, {
+    address: formatModuleAddress(id.address),
+    version: id.version,
+    changes: [{ filename: held.source, held: held.digest, offered: offered.digest }],
+  })
+}
+
+function describeChange(id: ModuleId, held: ModuleState, offered: Offered): string {
+  const [was, is] = [held.revision, offered.revision].map((revision) =>
+    revision.kind === 'commit' ? revision.commit : revision.digest,
+  )
+  return `${formatModuleName(id)} is not what it was: it came from ${was}, and its origin now offers ${is}`
 }
 
 /** The source for records and logs: what may be secret in it is left out. */
@@ -240,7 +333,7 @@ function assertFolder(id: ModuleId, { files }: ModuleTree, subfolder: string): v
   const paths = [...files.keys()]
   if (subfolder === '' || paths.some((path) => path.startsWith(`${subfolder}/`))) return
   const reason = `its location names the folder ${JSON.stringify(subfolder)}, which is not in it`
-  throw new MirrorError('MODULE_INVALID', `${describeModule(id)}: ${reason}`, { reason })
+  throw new MirrorError('MODULE_INVALID', `${formatModuleName(id)}: ${reason}`, { reason })
 }
 
 function asSha256(digest: string): Sha256 {

@@ -4,7 +4,7 @@ import { formatModuleAddress, type ModuleAddress } from '../protocol/module-addr
 import type { ListedModuleVersion, ModuleVersions } from '../protocol/module-versions.ts'
 import { compareVersions, type Version } from '../protocol/version.ts'
 import type { Answer, Call } from './call.ts'
-import type { DocumentCache, Fetch } from './freshness.ts'
+import type { DocumentCache, Fetch, Remembered } from './freshness.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
 import { notCached, OriginLists } from './origin-lists.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
@@ -59,6 +59,16 @@ export class ModuleLists {
    */
   async find(address: ModuleAddress, version: Version, call: Call): Promise<ListedModuleVersion> {
     return await this.#lists.find(subjectOf(address), version, this.#ask(address, call), call)
+  }
+
+  /** The list as the origin gives it now. @throws MirrorError `NOT_CACHED` if sealed; what the origin's answer means */
+  async renew(address: ModuleAddress, call: Call): Promise<ModuleVersions> {
+    return await this.#lists.renew(subjectOf(address), this.#ask(address, call), call)
+  }
+
+  /** What is remembered of the origin's list; asks nobody. */
+  remembered(address: ModuleAddress): Promise<Remembered<ModuleVersions>> {
+    return this.#lists.remembered(subjectOf(address))
   }
 
   /** Waits until no list is being asked for. */

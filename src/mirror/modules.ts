@@ -6,13 +6,16 @@ import type { Sha256 } from '../protocol/package-hash.ts'
 import type { Version } from '../protocol/version.ts'
 import type { BlobStore, OpenBlob } from '../store/blob-store.ts'
 import type { Answer, Call } from './call.ts'
-import { settledWithin } from './deadline.ts'
+import type { ClientWork } from './client-work.ts'
+import { settledWithin, untilAborted } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
-import { describeModule, type ModuleFetches, type ModuleId } from './module-fetches.ts'
+import type { FetchRequest, ModuleFetches, ModuleId } from './module-fetches.ts'
+import { statesOf } from './module-fetches.ts'
 import type { ModuleLists } from './module-lists.ts'
 import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
 import { SingleFlight } from './single-flight.ts'
+import { formatModuleName } from './stock/item-name.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -32,6 +35,8 @@ export interface ModulesParts {
   readonly backOffMs: number
   /** With something held, a host has this long before the held is served stale. */
   readonly graceMs: number
+  /** Is told of the fetches and checks that clients cause. */
+  readonly clientWork?: ClientWork
   readonly now: () => number
   readonly log: Log
 }
@@ -39,14 +44,16 @@ export interface ModulesParts {
 /** Modules as archives: from what is held, else fetched once for all who ask. */
 export class Modules {
   readonly #parts: ModulesParts
-  readonly #fetches = new SingleFlight<ModuleRecord>()
-  readonly #checks = new SingleFlight<ModuleRecord>()
+  readonly #fetches: SingleFlight<ModuleRecord>
+  readonly #checks: SingleFlight<ModuleRecord>
   readonly #failures = new LRUCache<string, { at: number; error: unknown }>({ max: 1_000 })
   /** When the source of a held module was asked whether it moved, and for how long that counts. */
   readonly #checked = new LRUCache<string, { at: number; forMs: number }>({ max: 5_000 })
 
   constructor(parts: ModulesParts) {
     this.#parts = parts
+    this.#fetches = new SingleFlight(parts)
+    this.#checks = new SingleFlight(parts)
   }
 
   /** The versions that a client may choose. @throws MirrorError as `ModuleLists.list` */
@@ -61,19 +68,29 @@ export class Modules {
    */
   async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
     assertOriginAllowed(view, id.address.hostname)
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     const held = await this.#findHeld(id)
     if (held !== undefined) return await this.#current(id, held, call)
     if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
     const failure = this.#failures.get(name)
     if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
-    const { done, joined } = this.#fetches.run(name, () => this.#fetch(id, call.hops))
-    if (!(await settledWithin(done, call.deadline.remainingMs()))) {
+    const { done, joined } = this.#fetches.run(
+      name,
+      (_, abandoned) => this.#fetch(id, { hops: call.hops, abandoned }),
+      call.leaving,
+    )
+    if (!(await settledWithin(untilAborted(done, call.leaving), call.deadline.remainingMs()))) {
       // They were told to come back, and then get to know what became of it.
       done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
       throw pending(id)
     }
-    return { value: (await done).state, outcome: joined ? 'coalesced' : 'miss' }
+    return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  /** The record of a version if it is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
+  async find(view: View, id: ModuleId): Promise<ModuleRecord | undefined> {
+    assertOriginAllowed(view, id.address.hostname)
+    return await this.#findHeld(id)
   }
 
   /**
@@ -109,6 +126,26 @@ export class Modules {
     return { value: { digest, size: stat?.size }, outcome: stat === undefined ? 'miss' : 'hit' }
   }
 
+  /**
+   * Asks anew where a held version comes from and what is there, for an operator; `before` is the record that was held.
+   * @throws MirrorError `ITEM_NOT_FOUND` if it is not held; as `ModuleFetches.renew`
+   */
+  async renew(
+    id: ModuleId,
+    options: { hops: readonly string[]; replace: boolean },
+  ): Promise<{ before: ModuleRecord; record: ModuleRecord }> {
+    const name = formatModuleName(id)
+    const before = await this.#parts.catalogue.find(id.address, id.version)
+    if (before === undefined) throw notHeld(name)
+    const { done } = this.#fetches.run(`${name} (${options.replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
+      const record = await this.#parts.fetches.renew(id, before, { ...options, abandoned })
+      this.#checked.set(name, { at: this.#parts.now(), forMs: this.#parts.freshForMs })
+      this.#failures.delete(name)
+      return record
+    })
+    return { before, record: await done }
+  }
+
   /** Waits until nothing is being fetched. */
   async idle(): Promise<void> {
     await Promise.all([this.#fetches.idle(), this.#checks.idle(), this.#parts.lists.idle()])
@@ -121,14 +158,15 @@ export class Modules {
     return stat?.size === record?.state.size ? record : undefined
   }
 
-  async #fetch(id: ModuleId, hops: readonly string[]): Promise<ModuleRecord> {
+  async #fetch(id: ModuleId, request: FetchRequest): Promise<ModuleRecord> {
     const { fetches, now, log } = this.#parts
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     try {
-      const record = await fetches.first(id, hops)
+      const record = await fetches.first(id, request)
       this.#checked.set(name, { at: now(), forMs: this.#parts.freshForMs })
       return record
     } catch (error) {
+      if (request.abandoned.aborted) throw error
       log.warn({ module: name, err: error }, 'could not fetch a module')
       throw error
     }
@@ -138,12 +176,16 @@ export class Modules {
   async #current(id: ModuleId, held: ModuleRecord, call: Call): Promise<Answer<ModuleState>> {
     const { graceMs, upstreamFor, now } = this.#parts
     const { revision } = held.state
-    const checked = this.#checked.get(describeModule(id))
+    const checked = this.#checked.get(formatModuleName(id))
     const fresh = checked !== undefined && isYoung(now() - checked.at, checked.forMs)
     if (fresh || revision.kind === 'archive' || upstreamFor(id.address.hostname) === undefined) {
       return { value: held.state, outcome: 'hit' }
     }
-    const check = this.#checks.run(describeModule(id), () => this.#check(id, held, call.hops))
+    const check = this.#checks.run(
+      formatModuleName(id),
+      (_, abandoned) => this.#check(id, held, { hops: call.hops, abandoned }),
+      call.leaving,
+    )
     if (!revision.moving) return { value: held.state, outcome: 'hit' }
     if (!(await settledWithin(check.done, Math.min(graceMs, call.deadline.remainingMs())))) {
       return { value: held.state, outcome: 'stale' }
@@ -157,23 +199,20 @@ export class Modules {
     }
   }
 
-  async #check(id: ModuleId, held: ModuleRecord, hops: readonly string[]): Promise<ModuleRecord> {
+  async #check(id: ModuleId, held: ModuleRecord, request: FetchRequest): Promise<ModuleRecord> {
     const { fetches, freshForMs, backOffMs, now, log } = this.#parts
-    const name = describeModule(id)
+    const name = formatModuleName(id)
     try {
-      const record = await fetches.follow(id, held, hops)
+      const record = await fetches.follow(id, held, request)
       this.#checked.set(name, { at: now(), forMs: freshForMs })
       return record
     } catch (error) {
+      if (request.abandoned.aborted) throw error
       this.#checked.set(name, { at: now(), forMs: Math.min(backOffMs, freshForMs) })
       log.warn({ module: name, err: error }, 'could not ask whether the source of a module has moved')
       throw error
     }
   }
-}
-
-function statesOf(record: ModuleRecord): readonly ModuleState[] {
-  return [record.state, ...record.earlier]
 }
 
 /** A negative age is none: the clock was set back. */
@@ -185,6 +224,12 @@ function pending({ address, version }: ModuleId): MirrorError<'MODULE_PENDING'> 
   const name = formatModuleAddress(address)
   const message = `${name} ${version} is being fetched; that takes longer than a client waits, so try again in some seconds`
   return new MirrorError('MODULE_PENDING', message, { address: name, version })
+}
+
+function notHeld(item: string): MirrorError<'ITEM_NOT_FOUND'> {
+  return new MirrorError('ITEM_NOT_FOUND', `${item} is not held, so there is nothing to refresh; warm it instead`, {
+    item,
+  })
 }
 
 function unknownArchive({ address, version }: ModuleId): MirrorError<'VERSION_NOT_FOUND'> {

@@ -3,7 +3,7 @@ import { MirrorError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Version } from '../protocol/version.ts'
 import type { Answer, Call } from './call.ts'
-import type { DocumentCache, Fetch, Subject } from './freshness.ts'
+import type { DocumentCache, Fetch, Remembered, Subject } from './freshness.ts'
 
 /** A list of versions as an origin gives it. */
 export interface OriginList<Listed extends { readonly version: Version }> {
@@ -56,20 +56,33 @@ export class OriginLists<Listed extends { readonly version: Version }, List exte
     throw new MirrorError('VERSION_NOT_FOUND', message, { address, version })
   }
 
+  /** The list as the origin gives it now. @throws MirrorError what `ask` throws; `UPSTREAM_TIMEOUT` */
+  renew(subject: Subject, ask: Fetch<List>, call: Call): Promise<List> {
+    return this.#cache.renew(subject, this.#reporting(subject, ask), call)
+  }
+
+  /** What is remembered of a list; asks nobody. */
+  remembered(subject: Subject): Promise<Remembered<List>> {
+    return this.#cache.remembered(subject)
+  }
+
   /** Waits until no list is being asked for. */
   idle(): Promise<void> {
     return this.#cache.idle()
   }
 
   #get(subject: Subject, ask: Fetch<List>, call: Call, atLeastFrom?: number): Promise<Answer<List>> {
-    const fetch: Fetch<List> = async (signal) => {
+    return this.#cache.get(subject, this.#reporting(subject, ask), call, atLeastFrom)
+  }
+
+  #reporting(subject: Subject, ask: Fetch<List>): Fetch<List> {
+    return async (signal) => {
       const list = await ask(signal)
       const { problems } = list
       if (problems.length > 0)
         this.#log.warn({ [this.#kind]: subject.name, problems }, 'left entries out of the list of an origin')
       return list
     }
-    return this.#cache.get(subject, fetch, call, atLeastFrom)
   }
 
   /** From when a list must be to be believed that it lacks a version: now, or the refresh that was forced just before. */

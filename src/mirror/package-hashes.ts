@@ -49,6 +49,21 @@ export class PackageHashes {
     this.#running.set(digest, work)
   }
 
+  /** Forgets what was computed; fine if nothing was. @throws MirrorError `STORAGE_FAILED` */
+  async forget(digest: Sha256): Promise<void> {
+    this.#known.delete(digest)
+    await this.#records.delete(['hashes', digest])
+  }
+
+  /** The same, computed first if need be; empty if it cannot be. Waits long for a large archive. @throws MirrorError `STORAGE_FAILED` */
+  async get(digest: Sha256, name: string): Promise<readonly PackageHash[]> {
+    const known = await this.find(digest)
+    if (known !== undefined) return known
+    this.ensure(digest, [], name)
+    await this.#running.get(digest)
+    return (await this.find(digest)) ?? []
+  }
+
   /** Gives up what is running, and the hasher with it; it is computed at the next start. */
   async close(): Promise<void> {
     this.#closed = true

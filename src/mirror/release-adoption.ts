@@ -34,29 +34,42 @@ export interface ReleaseWithEvidence {
   readonly evidence: Evidence
 }
 
-/**
- * The first known file whose digest the new evidence changes or drops, as an error that names both digests; undefined
- * if every known file keeps its digest. A release may grow, never change (design, rule 5).
- */
-export function findChangedFile(candidate: Candidate): MirrorError<'RELEASE_CHANGED'> | undefined {
-  const { held, authenticated, listed } = candidate
+/** A known file whose digest an origin changed. */
+export interface ChangedFile {
+  readonly filename: string
+  readonly held: Sha256
+  /** Undefined if it is not listed any more. */
+  readonly offered: Sha256 | undefined
+}
+
+/** Every known file whose digest the new evidence changes or drops, by name. A release may grow, never change (design, rule 5). */
+export function findChangedFiles({ held, authenticated }: Candidate): ChangedFile[] {
   const offered = offeredFiles(authenticated)
   // Where SHA256SUMS is missing, or one of several, the answer is silent about files; silence is no change.
   const { filenames, refused, unanswered } = authenticated
   const whole = filenames.size > 0 && refused.length === 0 && unanswered.length === 0
+  const changed = new Map<string, ChangedFile>()
   // The archives count too: their release record may have been damaged since.
   for (const { filename, digest } of [...(held.release?.files ?? []), ...held.archives.values()]) {
     const now = offered.get(filename)
     if (now === digest || (now === undefined && !whole)) continue
-    const address = formatProviderAddress(candidate.address)
-    return new MirrorError(
-      'RELEASE_CHANGED',
-      `${address} ${listed.version} was released anew with other bytes: ${filename} was ${digest}, ` +
-        `and is now ${now ?? 'not listed'}`,
-      { address, version: listed.version, filename, held: digest, offered: now ?? 'not listed' },
-    )
+    changed.set(filename, { filename, held: digest, offered: now })
   }
-  return undefined
+  return [...changed.values()]
+}
+
+/** The first changed file, as an error that names both digests; undefined if every known file keeps its digest. */
+export function findChangedFile(candidate: Candidate): MirrorError<'RELEASE_CHANGED'> | undefined {
+  const [first] = findChangedFiles(candidate)
+  if (first === undefined) return undefined
+  const address = formatProviderAddress(candidate.address)
+  const { version } = candidate.listed
+  const { filename, held, offered = 'not listed' } = first
+  return new MirrorError(
+    'RELEASE_CHANGED',
+    `${address} ${version} was released anew with other bytes: ${filename} was ${held}, and is now ${offered}`,
+    { address, version, filename, held, offered },
+  )
 }
 
 /** The record for a candidate: the previous one grown by what is new, or a new generation if files changed. */
@@ -64,7 +77,8 @@ export function createRelease(candidate: Candidate): ReleaseWithEvidence {
   const { authenticated, held, listed, at, missing } = candidate
   const previous = held.release
   const evidence = new Map(authenticated.evidence)
-  const grown = findChangedFile(candidate) === undefined ? previous : undefined
+  const unchanged = findChangedFiles(candidate).length === 0
+  const grown = unchanged ? previous : undefined
   const platforms: Record<string, ReleasePlatform> = { ...grown?.platforms }
   for (const authenticatedPackage of authenticated.packages) {
     const name = formatPlatform(authenticatedPackage.published.platform)
@@ -77,7 +91,7 @@ export function createRelease(candidate: Candidate): ReleaseWithEvidence {
     address: formatProviderAddress(candidate.address),
     version: listed.version,
     spelling: listed.spelling,
-    generation: grown?.generation ?? (previous?.generation ?? 0) + 1,
+    generation: unchanged ? Math.max(1, lastGeneration(held)) : lastGeneration(held) + 1,
     firstSeenAt: grown?.firstSeenAt ?? at,
     recordedAt: at,
     complete: missing.every((name) => platforms[name] !== undefined),
@@ -87,6 +101,12 @@ export function createRelease(candidate: Candidate): ReleaseWithEvidence {
   const outdated = outdatedChecksums(previous, release)
   if (outdated.length > 0) release.outdatedChecksums = outdated
   return { release, evidence }
+}
+
+/** The last one that anything held is of: the release record may have been lost, and its archives not. 0 if there is none. */
+function lastGeneration({ release, pin, archives }: HeldVersion): number {
+  const generations = [...archives.values()].map(({ generation }) => generation)
+  return Math.max(release?.generation ?? 0, pin?.generation ?? 0, ...generations)
 }
 
 function outdatedChecksums(previous: Release | undefined, next: Release): Sha256[] {

@@ -94,9 +94,15 @@ export function checksumsOf({ authentication }: Pick<ReleasePlatform, 'authentic
 
 /** True for a blob that a release points to, or whose digest it remembers. */
 export function namesEvidence(release: Release, digest: Sha256): boolean {
+  return evidenceOf(release).has(digest)
+}
+
+/** Every blob that a release points to, or whose digest it remembers. */
+export function evidenceOf(release: Release): Set<Sha256> {
   const { platforms, outdatedChecksums = [] } = release
   const documents = Object.values(platforms).flatMap(({ signingKeys, packages }) => [signingKeys, packages])
-  return documents.includes(digest) || allChecksums(release).has(digest) || outdatedChecksums.includes(digest)
+  const named = documents.filter((digest) => digest !== undefined)
+  return new Set([...named, ...allChecksums(release), ...outdatedChecksums])
 }
 
 /** Every SHA256SUMS and signature that the documents of a release name. */

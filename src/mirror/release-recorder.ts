@@ -4,6 +4,7 @@ import { formatProviderAddress, type ProviderAddress } from '../protocol/provide
 import type { BlobStore } from '../store/blob-store.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { Evidence, ReleaseWithEvidence } from './release-adoption.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
 
 /** Why a record and its evidence could not be written, and the evidence, from which documents are answered meanwhile. */
 export interface Unsaved {
@@ -11,11 +12,19 @@ export interface Unsaved {
   readonly evidence: Evidence
 }
 
+/** What `ReleaseRecorder` is made of. */
+export interface ReleaseRecorderParts {
+  readonly catalogue: Catalogue
+  readonly claims: BlobClaims
+  readonly blobs: BlobStore
+  readonly log: Log
+}
+
 /** Makes the evidence of releases durable. */
 export class ReleaseRecorder {
-  readonly #parts: { readonly catalogue: Catalogue; readonly blobs: BlobStore; readonly log: Log }
+  readonly #parts: ReleaseRecorderParts
 
-  constructor(parts: { readonly catalogue: Catalogue; readonly blobs: BlobStore; readonly log: Log }) {
+  constructor(parts: ReleaseRecorderParts) {
     this.#parts = parts
   }
 
@@ -24,7 +33,8 @@ export class ReleaseRecorder {
     { address, at }: { readonly address: ProviderAddress; readonly at: string },
     { release, evidence }: ReleaseWithEvidence,
   ): Promise<Unsaved | undefined> {
-    const { catalogue, blobs, log } = this.#parts
+    const { catalogue, claims, blobs, log } = this.#parts
+    using _claim = await claims.claim(evidence.keys())
     try {
       for (const bytes of evidence.values()) await blobs.put(bytes)
       const signed = Object.values(release.platforms).find(

@@ -8,27 +8,42 @@ import type { BlobStore } from '../store/blob-store.ts'
 import { SerialByKey } from '../store/serial-by-key.ts'
 import type { AuthenticatedRelease, VerificationRules } from '../verify/authenticate-release.ts'
 import type { Catalogue, HeldVersion } from './catalogue.ts'
+import type { ClientWork } from './client-work.ts'
 import { createDeadline } from './deadline.ts'
 import type { Freshness } from './freshness.ts'
 import { type KnownRelease, knownRelease, problemsOf, releaseWithGaps, unchangedRelease } from './known-release.ts'
 import type { MirrorObserver } from './observer.ts'
-import { type Candidate, createRelease, findChangedFile, isSameRelease } from './release-adoption.ts'
+import {
+  type Candidate,
+  type ChangedFile,
+  createRelease,
+  findChangedFile,
+  findChangedFiles,
+  isSameRelease,
+} from './release-adoption.ts'
 import { checkRelease } from './release-check.ts'
 import { ReleaseRecorder, type Unsaved } from './release-recorder.ts'
+import type { ReleaseReplacement } from './release-replacement.ts'
 import { reportRelease } from './release-report.ts'
+import type { BlobClaims } from './stock/blob-claims.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import type { Versions } from './versions.ts'
 
 /** What `Releases` is made of. */
 export interface ReleasesParts {
   readonly catalogue: Catalogue
+  readonly claims: BlobClaims
   readonly blobs: BlobStore
   readonly versions: Versions
   readonly upstreamFor: UpstreamFor
   readonly rulesFor: (hostname: Hostname) => Omit<VerificationRules, 'everSigned'>
   readonly freshness: Freshness
   readonly shutdown: AbortSignal
+  /** Is told of the checks that clients cause. */
+  readonly clientWork?: ClientWork
   readonly observer: MirrorObserver
+  /** Takes archives of replaced generations out. */
+  readonly replacement: ReleaseReplacement
   readonly now: () => number
   readonly log: Log
 }
@@ -38,6 +53,10 @@ export interface Question {
   readonly hops: readonly string[]
   /** For every document, not for a probe of a complete release. */
   readonly whole: boolean
+  /** Fires when nobody wants to know any more. */
+  readonly abandoned: AbortSignal
+  /** An operator has accepted that files of a pinned version may change: the new generation replaces what is held. */
+  readonly replace?: boolean
 }
 
 /** What came of asking the origin about a release. */
@@ -47,6 +66,8 @@ export interface Refreshed {
   readonly at: number
   /** What could not be written; the next request tries again. */
   readonly unsaved?: Unsaved | undefined
+  /** Files that the origin released anew with other bytes, and whether they were taken over. */
+  readonly changed?: { readonly files: readonly ChangedFile[]; readonly adopted: boolean }
 }
 
 /** Asks an origin about a version, authenticates what it says, and adopts and records it if nothing known changes. */
@@ -69,26 +90,29 @@ export class ReleaseRefresh {
   async run(
     address: ProviderAddress,
     version: Version,
-    { held, hops, whole }: Question & { held: HeldVersion },
+    { held, hops, whole, abandoned, replace = false }: Question & { held: HeldVersion },
   ): Promise<Refreshed> {
     const { catalogue, versions, freshness, shutdown, rulesFor, upstreamFor, now } = this.#parts
     const upstream = upstreamFor(address.hostname)
     if (upstream === undefined) throw new MirrorError('NOT_CACHED', 'this mirror is sealed', { item: 'release' })
     const deadline = createDeadline(freshness.refreshForMs)
-    const signal = AbortSignal.any([deadline.signal, shutdown])
-    const listed = await versions.find(address, version, { deadline, hops })
+    const signal = AbortSignal.any([deadline.signal, shutdown, abandoned])
+    const listed = await versions.find(address, version, { deadline, hops, leaving: abandoned })
     const rules = { ...rulesFor(address.hostname), everSigned: (await catalogue.trust(address)) !== undefined }
     const checked = await checkRelease({ upstream, address, listed, held, whole, rules, deadline, signal, hops, now })
+    // What it lacks then is not the origin's doing.
+    abandoned.throwIfAborted()
     if (checked === 'unchanged' && held.release !== undefined) return { known: knownRelease(held.release), at: now() }
     if (checked === 'unchanged') throw new Error('a release that is not held cannot be unchanged')
     reportRelease(nameOf(address, version), checked, this.#parts)
-    return this.exclusively(address, version, () => this.#adopt(address, listed, checked))
+    return this.exclusively(address, version, () => this.#adopt(address, listed, checked, replace))
   }
 
   async #adopt(
     address: ProviderAddress,
     listed: ListedVersion,
     authenticated: AuthenticatedRelease,
+    replace: boolean,
   ): Promise<Refreshed> {
     const { catalogue, observer, log, now } = this.#parts
     const name = nameOf(address, listed.version)
@@ -102,22 +126,31 @@ export class ReleaseRefresh {
       missing: [...problems.keys()],
       at: new Date(now()).toISOString(),
     }
-    const changed = findChangedFile(candidate)
-    if (changed !== undefined) {
-      log.warn({ release: name, err: changed, adopted: held.pin === undefined }, 'an origin changed a release')
+    const files = findChangedFiles(candidate)
+    const error = findChangedFile(candidate)
+    if (error !== undefined && !replace) {
+      log.warn({ release: name, err: error, adopted: held.pin === undefined }, 'an origin changed a release')
       observer.releaseChanged()
       if (held.pin !== undefined) {
-        if (held.release === undefined) throw changed
-        return { known: unchangedRelease(held.release, authenticated, { changed, problems }), at: now() }
+        if (held.release === undefined) throw error
+        const known = unchangedRelease(held.release, authenticated, { changed: error, problems })
+        return { known, at: now(), changed: { files, adopted: false } }
       }
     }
     const reason = [...authenticated.refused, ...authenticated.unanswered][0]?.error
     if (authenticated.packages.length === 0 && reason !== undefined) throw reason
-    const { release, evidence } = createRelease(candidate)
-    const known = releaseWithGaps(release, authenticated, problems)
-    const same = isSameRelease(held.release, release) && (await this.#recorder.holds(evidence))
-    if (same || authenticated.packages.length === 0) return { known, at: now() }
-    return { known, at: now(), unsaved: await this.#recorder.save(candidate, { release, evidence }) }
+    const next = createRelease(candidate)
+    const known = releaseWithGaps(next.release, authenticated, problems)
+    const refreshed = { known, at: now(), ...(files.length > 0 ? { changed: { files, adopted: true } } : {}) }
+    if (replace && files.length > 0) {
+      // A platform that has not answered would be gone, though it may be there.
+      if (authenticated.unanswered[0] !== undefined) throw authenticated.unanswered[0].error
+      await this.#parts.replacement.carryOut(candidate, next)
+      return refreshed
+    }
+    const same = isSameRelease(held.release, next.release) && (await this.#recorder.holds(next.evidence))
+    if (same || authenticated.packages.length === 0) return refreshed
+    return { ...refreshed, unsaved: await this.#recorder.save(candidate, next) }
   }
 }
 

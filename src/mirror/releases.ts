@@ -17,6 +17,8 @@ import { type Flight, SingleFlight } from './single-flight.ts'
 interface Check extends Refreshed {
   /** Why the origin could not confirm; `known` is then what was known before. */
   readonly failure?: MirrorError
+  /** When the origin last confirmed what is known, in ms since 1970. */
+  readonly confirmedAt: number
 }
 
 /** The evidence for one platform, and the release that all of it belongs to. */
@@ -29,11 +31,12 @@ export interface PlatformEvidence {
 export class Releases {
   readonly #parts: ReleasesParts
   readonly #checks = new LRUCache<string, Check>({ max: 1_000 })
-  readonly #running = new SingleFlight<Check>()
+  readonly #running: SingleFlight<Check>
   readonly #refresh: ReleaseRefresh
 
   constructor(parts: ReleasesParts) {
     this.#parts = parts
+    this.#running = new SingleFlight({ clientWork: parts.clientWork })
     this.#refresh = new ReleaseRefresh(parts)
   }
 
@@ -54,28 +57,29 @@ export class Releases {
       throw notCached(name)
     }
     if (known !== undefined && check !== undefined && this.#isFresh(check)) {
-      const answer = answerOf({ ...check, known }, 'hit')
+      const answer = this.#answerOf({ ...check, known }, 'hit')
       const isCurrent = whileYoung(check.at, this.#freshForMs(check), this.#parts.now)
       return answer.outcome === 'hit' ? { ...answer, isCurrent } : answer
     }
 
-    const flight = this.#begin(address, version, { hops: call.hops, whole: false })
+    const flight = this.#begin(address, version, { call, whole: false })
     if (known === undefined || isEmpty(known)) {
-      return answerOf(
+      return this.#answerOf(
         await waitFor(flight.done, call.deadline.signal, { name, hostname }),
         flight.joined ? 'coalesced' : 'miss',
       )
     }
     // A pinned and complete release can only grow: nobody waits for that.
     if (held.pin !== undefined && known.release.complete) {
-      return check === undefined ? { value: known, outcome: 'hit' } : answerOf({ ...check, known }, 'hit')
+      return check === undefined ? { value: known, outcome: 'hit' } : this.#answerOf({ ...check, known }, 'hit')
     }
     // Without the platforms that are unanswered there is no answer that could be given early.
     const patienceMs = known.unanswered === undefined ? this.#parts.freshness.graceMs : call.deadline.remainingMs()
     if (await settledWithin(flight.done, patienceMs)) {
-      return answerOf(await flight.done, flight.joined ? 'coalesced' : 'miss')
+      return this.#answerOf(await flight.done, flight.joined ? 'coalesced' : 'miss')
     }
-    return { value: known, outcome: 'stale', reason: slowOrigin({ name, hostname }) }
+    const confirmedAt = check?.confirmedAt ?? Date.parse(known.release.recordedAt)
+    return this.#stale(known, slowOrigin({ name, hostname }), confirmedAt)
   }
 
   /**
@@ -125,6 +129,30 @@ export class Releases {
   }
 
   /**
+   * Asks the origin for every document anew, for an operator: nothing stale counts, and a failure is one. With `replace`,
+   * files of a pinned version may change: what is held of it is then replaced by the new generation.
+   * @throws MirrorError as `get`; `RELEASE_CHANGED` if files changed of which no release is recorded, without `replace`;
+   *   `STORAGE_*` if a new generation cannot be recorded: then the old one stays
+   */
+  async renew(
+    address: ProviderAddress,
+    version: Version,
+    { hops, replace }: { hops: readonly string[]; replace: boolean },
+  ): Promise<Refreshed> {
+    const name = nameOf(address, version)
+    const { done } = this.#running.run(`${name} (${replace ? 'replace' : 'renew'})`, async (_, abandoned) => {
+      const held = await this.#parts.catalogue.version(address, version)
+      const refreshed = await this.#refresh.run(address, version, {
+        ...{ held, hops, whole: true, replace, abandoned },
+      })
+      const check: Check = { ...refreshed, confirmedAt: refreshed.at }
+      this.#keep(address, version, check)
+      return check
+    })
+    return await done
+  }
+
+  /**
    * A blob that the release names, or named before its last change: `unknown` if it is none of these, `lost` if it is
    * not held any more. Asks nobody. @throws MirrorError `STORAGE_FAILED`
    */
@@ -147,12 +175,12 @@ export class Releases {
     call: Call,
     whole: boolean,
   ): Promise<Answer<KnownRelease>> {
-    const { done, joined } = this.#begin(address, version, { hops: call.hops, whole })
+    const { done, joined } = this.#begin(address, version, { call, whole })
     const check = await waitFor(done, call.deadline.signal, {
       name: nameOf(address, version),
       hostname: address.hostname,
     })
-    return answerOf(check, joined ? 'coalesced' : 'miss')
+    return this.#answerOf(check, joined ? 'coalesced' : 'miss')
   }
 
   /**
@@ -180,6 +208,14 @@ export class Releases {
     return this.#running.idle()
   }
 
+  #answerOf({ known, failure, confirmedAt }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
+    return failure === undefined ? { value: known, outcome } : this.#stale(known, failure, confirmedAt)
+  }
+
+  #stale(known: KnownRelease, reason: MirrorError, confirmedAt: number): Answer<KnownRelease> {
+    return { value: known, outcome: 'stale', reason, staleForMs: Math.max(0, this.#parts.now() - confirmedAt) }
+  }
+
   #isFresh(check: Check): boolean {
     const age = this.#parts.now() - check.at
     return age >= 0 && age < this.#freshForMs(check)
@@ -194,9 +230,13 @@ export class Releases {
   }
 
   /** Who wants all documents anew is not served by a probe under way: that is a flight of its own. */
-  #begin(address: ProviderAddress, version: Version, question: Question): Flight<Check> {
+  #begin(address: ProviderAddress, version: Version, { call, whole }: { call: Call; whole: boolean }): Flight<Check> {
     const name = nameOf(address, version)
-    return this.#running.run(question.whole ? `${name} (whole)` : name, () => this.#check(address, version, question))
+    return this.#running.run(
+      whole ? `${name} (whole)` : name,
+      (_, abandoned) => this.#check(address, version, { hops: call.hops, whole, abandoned }),
+      call.leaving,
+    )
   }
 
   /** One check with the origin. With a release held it does not fail, but says why it could not be confirmed. */
@@ -207,25 +247,27 @@ export class Releases {
     const known = held.release === undefined ? before?.known : knownRelease(held.release, before?.known)
     let check: Check
     try {
-      check = await this.#refresh.run(address, version, { held, ...question })
+      const refreshed = await this.#refresh.run(address, version, { held, ...question })
+      check = { ...refreshed, confirmedAt: refreshed.at }
     } catch (error) {
-      if (known === undefined || isEmpty(known) || !isMirrorError(error)) throw error
+      if (known === undefined || isEmpty(known) || !isMirrorError(error) || question.abandoned.aborted) throw error
       // Withdrawn before anybody installed it: its evidence alone keeps nothing alive.
       if (isNotFound(error) && held.pin === undefined) throw error
-      check = { known, at: this.#parts.now(), failure: error }
+      const confirmedAt = before?.confirmedAt ?? Date.parse(known.release.recordedAt)
+      check = { known, at: this.#parts.now(), failure: error, confirmedAt }
       this.#parts.log.warn(
         { release: name, err: error },
         'an origin could not confirm a release; what is held is served',
       )
     }
-    this.#checks.set(name, check)
-    this.#parts.catalogue.editions.end(formatProviderAddress(address))
+    this.#keep(address, version, check)
     return check
   }
-}
 
-function answerOf({ known, failure }: Check, outcome: 'hit' | 'miss' | 'coalesced'): Answer<KnownRelease> {
-  return failure === undefined ? { value: known, outcome } : { value: known, outcome: 'stale', reason: failure }
+  #keep(address: ProviderAddress, version: Version, check: Check): void {
+    this.#checks.set(nameOf(address, version), check)
+    this.#parts.catalogue.editions.end(formatProviderAddress(address))
+  }
 }
 
 /** Nobody is ever asked; top-level, so that it keeps nothing in memory. */

@@ -7,7 +7,7 @@ import type { ListedVersion, ProviderVersions } from '../protocol/provider-versi
 import { compareVersions, type Version } from '../protocol/version.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
-import type { DocumentCache, Fetch } from './freshness.ts'
+import type { DocumentCache, Fetch, Remembered } from './freshness.ts'
 import { notCached, OriginLists } from './origin-lists.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
@@ -105,6 +105,16 @@ export class Versions {
    */
   async find(address: ProviderAddress, version: Version, call: Call): Promise<ListedVersion> {
     return await this.#lists.find(subjectOf(address), version, this.#ask(address, call), call)
+  }
+
+  /** The list as the origin gives it now. @throws MirrorError `NOT_CACHED` if sealed; what the origin's answer means */
+  async renew(address: ProviderAddress, call: Call): Promise<ProviderVersions> {
+    return await this.#lists.renew(subjectOf(address), this.#ask(address, call), call)
+  }
+
+  /** What is remembered of the origin's list; asks nobody. */
+  remembered(address: ProviderAddress): Promise<Remembered<ProviderVersions>> {
+    return this.#lists.remembered(subjectOf(address))
   }
 
   /** Waits until no list is being asked for. */

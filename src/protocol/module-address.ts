@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { isMirrorError, MirrorError } from '../errors.ts'
 import { type Hostname, parseHostname } from './hostname.ts'
 
 /**
@@ -45,6 +45,17 @@ export function parseModuleAddressText(text: string): ModuleAddress {
     throw invalid(text, 'expected HOST/NAMESPACE/NAME/SYSTEM')
   }
   return parseModuleAddress({ hostname, namespace, name, targetSystem })
+}
+
+/** The address of parts as records name them; undefined for any that `parseModuleAddress` would not give back so. */
+export function findModuleAddress(parts: ModuleAddressParts): ModuleAddress | undefined {
+  try {
+    const address = parseModuleAddress(parts)
+    return address.hostname === parts.hostname ? address : undefined
+  } catch (error) {
+    if (isMirrorError(error)) return undefined
+    throw error
+  }
 }
 
 /** Prints `registry.terraform.io/hashicorp/consul/aws`: the form for people, logs and map keys. */

@@ -13,8 +13,7 @@ const WORD = /^[a-z0-9]{1,32}$/
  * @throws MirrorError `INVALID_ADDRESS`
  */
 export function parsePlatform(text: string): Platform {
-  const [os, arch, ...rest] = text.split('_', 3)
-  const platform = rest.length > 0 ? undefined : toPlatform(os, arch)
+  const platform = parsePlatformName(text)
   if (platform === undefined) {
     throw new MirrorError('INVALID_ADDRESS', `not a platform: ${JSON.stringify(text.slice(0, 80))}; expected OS_ARCH`, {
       input: text.slice(0, 80),
@@ -28,6 +27,12 @@ export function parsePlatform(text: string): Platform {
 export function toPlatform(os: unknown, arch: unknown): Platform | undefined {
   const words = typeof os === 'string' && typeof arch === 'string' && WORD.test(os) && WORD.test(arch)
   return words ? { os, arch } : undefined
+}
+
+/** As `parsePlatform`; undefined for any other text. */
+export function parsePlatformName(text: string): Platform | undefined {
+  const [os, arch, ...rest] = text.split('_', 3)
+  return rest.length > 0 ? undefined : toPlatform(os, arch)
 }
 
 /** Prints `linux_amd64`; the inverse of `parsePlatform`. */

@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { isMirrorError, MirrorError } from '../errors.ts'
 import { type Hostname, parseHostname } from './hostname.ts'
 
 /** The address of a provider: the origin registry's host, a namespace and a type, all lower case. */
@@ -38,6 +38,22 @@ export function parseProviderAddressText(text: string): ProviderAddress {
     throw invalid(text, 'expected HOST/NAMESPACE/TYPE')
   }
   return parseProviderAddress({ hostname, namespace, type })
+}
+
+/** The address of parts as records name them; undefined for any that `parseProviderAddress` would not give back so. */
+export function findProviderAddress(parts: {
+  hostname: string
+  namespace: string
+  type: string
+}): ProviderAddress | undefined {
+  try {
+    const address = parseProviderAddress(parts)
+    const same = address.hostname === parts.hostname && address.namespace === parts.namespace
+    return same && address.type === parts.type ? address : undefined
+  } catch (error) {
+    if (isMirrorError(error)) return undefined
+    throw error
+  }
 }
 
 /** Prints `registry.terraform.io/hashicorp/aws`: the form for people, logs and map keys. */

@@ -5,6 +5,8 @@ export interface BlobStat {
   /** Lower-case hexadecimal. */
   readonly digest: string
   readonly size: number
+  /** What it takes of the disk: whole blocks, so more than `size` as a rule; less where the disk compresses. */
+  readonly diskBytes: number
   /** Changes whenever the stored bytes were touched from outside in a way that the file system shows. */
   readonly fingerprint: string
 }
@@ -31,6 +33,11 @@ export interface OpenBlob extends BlobReader {
 export interface IncomingBlob extends AsyncDisposable {
   /** Bytes so far. */
   readonly size: number
+  /**
+   * Tells how many bytes will come in all, where that is known: what can never fit is refused before it comes.
+   * @throws MirrorError `STORAGE_FULL`
+   */
+  expect(bytes: number): Promise<void>
   /** @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED` */
   append(bytes: Uint8Array): Promise<void>
   /** Drops all bytes so far and starts again. @throws MirrorError `STORAGE_FAILED` */
@@ -73,6 +80,6 @@ export interface BlobStore {
   setAside(digest: string): Promise<void>
   /** Removes a blob; fine if it is not held. @throws MirrorError `STORAGE_FAILED` */
   delete(digest: string): Promise<void>
-  /** All blobs, in no promised order. */
-  list(): AsyncIterable<BlobStat>
+  /** All blobs, or those whose digest begins with `prefix`, in no promised order. */
+  list(prefix?: string): AsyncIterable<BlobStat>
 }

@@ -17,8 +17,6 @@ export interface CheckedBlobStoreOptions {
   readonly now: () => number
   /** Called after a damaged blob was set aside. */
   readonly onDamaged: (digest: string) => void
-  /** Called with the bytes that a new blob added, or that a removed one gave back (negative). */
-  readonly onSizeChange?: (bytes: number) => void
 }
 
 interface Check {
@@ -86,33 +84,25 @@ export class CheckedBlobStore implements BlobStore {
   }
 
   async setAside(digest: string): Promise<void> {
-    await this.#remove(digest, () => this.#inner.setAside(digest))
+    this.#checks.delete(digest)
+    await this.#inner.setAside(digest)
   }
 
   async delete(digest: string): Promise<void> {
-    await this.#remove(digest, () => this.#inner.delete(digest))
+    this.#checks.delete(digest)
+    await this.#inner.delete(digest)
   }
 
-  list(): AsyncIterable<BlobStat> {
-    return this.#inner.list()
+  list(prefix?: string): AsyncIterable<BlobStat> {
+    return this.#inner.list(prefix)
   }
 
   /** A copy that was held before, and therefore stayed, was not hashed on the way in: it is checked at its next use. */
   async #commit(digest: string, commit: () => Promise<BlobStat>): Promise<BlobStat> {
     const before = await this.#inner.stat(digest)
     const stat = await commit()
-    if (before?.fingerprint !== stat.fingerprint) {
-      this.#remember(stat)
-      this.#options.onSizeChange?.(stat.size - (before?.size ?? 0))
-    }
+    if (before?.fingerprint !== stat.fingerprint) this.#remember(stat)
     return stat
-  }
-
-  async #remove(digest: string, remove: () => Promise<void>): Promise<void> {
-    const before = await this.#inner.stat(digest)
-    this.#checks.delete(digest)
-    await remove()
-    if (before !== undefined) this.#options.onSizeChange?.(-before.size)
   }
 
   async #findSound(digest: string): Promise<BlobStat | undefined> {
@@ -185,6 +175,10 @@ class CheckedIncomingBlob implements IncomingBlob {
 
   get size(): number {
     return this.#inner.size
+  }
+
+  expect(bytes: number): Promise<void> {
+    return this.#inner.expect(bytes)
   }
 
   append(bytes: Uint8Array): Promise<void> {

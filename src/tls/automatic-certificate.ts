@@ -75,6 +75,11 @@ export class AutomaticCertificate implements AsyncDisposable {
     return { cert: this.#current.certificate, key: this.#current.key, minVersion: 'TLSv1.2' }
   }
 
+  /** The certificate that the server shows. */
+  certificatePem(): string {
+    return this.#current.certificate
+  }
+
   /** The certificate of the authority, for clients to trust. */
   authorityPem(): string {
     return this.#authorityPem

@@ -62,6 +62,11 @@ export class CertificateFiles implements AsyncDisposable {
     return { cert, key, minVersion: 'TLSv1.2', ...clients }
   }
 
+  /** The chain that the server shows, its own certificate first. */
+  certificatePem(): string {
+    return this.#content.cert
+  }
+
   /** Calls back after each change that was taken over. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener)

@@ -11,14 +11,17 @@ export type FileMode = 0o600 | 0o644
 /** A folder that only its owner enters, and whose files change whole or not at all. One process uses it. */
 export class PrivateFolder {
   readonly path: string
+  readonly #guard: Guard
 
-  constructor(path: string) {
+  /** `content` says what is kept there, for messages. */
+  constructor(path: string, content = 'the TLS keys are') {
     this.path = path
+    this.#guard = createGuard(content)
   }
 
   /** Makes the folder if needed, and takes access and the rest of a crash away. @throws MirrorError `STORAGE_FAILED` */
   async prepare(): Promise<void> {
-    await guard(`prepare ${this.path}`, async () => {
+    await this.#guard(`prepare ${this.path}`, async () => {
       await mkdir(this.path, { recursive: true, mode: 0o700 })
       await chmod(this.path, 0o700)
       for (const name of await readdir(this.path)) {
@@ -33,7 +36,7 @@ export class PrivateFolder {
 
   /** Undefined if there is no such file. @throws MirrorError `STORAGE_FAILED` */
   read(name: string): Promise<string | undefined> {
-    return guard(`read ${this.file(name)}`, () =>
+    return this.#guard(`read ${this.file(name)}`, () =>
       readFile(this.file(name), 'utf8').catch((error: unknown) => {
         if (findCode(error) === 'ENOENT') return undefined
         throw error
@@ -48,7 +51,7 @@ export class PrivateFolder {
    */
   async write(name: string, text: string, mode: FileMode): Promise<void> {
     const isHeld = (await this.read(name)) === text
-    await guard(`write ${this.file(name)}`, () =>
+    await this.#guard(`write ${this.file(name)}`, () =>
       isHeld ? chmod(this.file(name), mode) : this.#replace(name, text, mode),
     )
   }
@@ -74,14 +77,18 @@ async function writeDurably(path: string, text: string, mode: FileMode): Promise
   await file.sync()
 }
 
-async function guard<T>(operation: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    const code = findCode(error) ?? 'unknown error'
-    const isFull = code === 'ENOSPC' || code === 'EDQUOT'
-    const message = `cannot ${operation} (${code}); the TLS keys are kept there`
-    throw new MirrorError(isFull ? 'STORAGE_FULL' : 'STORAGE_FAILED', message, { operation }, error)
+type Guard = <T>(operation: string, work: () => Promise<T>) => Promise<T>
+
+function createGuard(content: string): Guard {
+  return async (operation, work) => {
+    try {
+      return await work()
+    } catch (error) {
+      const code = findCode(error) ?? 'unknown error'
+      const isFull = code === 'ENOSPC' || code === 'EDQUOT'
+      const message = `cannot ${operation} (${code}); ${content} kept there`
+      throw new MirrorError(isFull ? 'STORAGE_FULL' : 'STORAGE_FAILED', message, { operation }, error)
+    }
   }
 }
 

@@ -41,6 +41,8 @@ export interface TlsIdentity extends AsyncDisposable {
   secureContext(): SecureContextOptions & { requestCert?: boolean; rejectUnauthorized?: boolean }
   /** Calls back after each change of the certificate. Connections that are open stay open. */
   onChange(listener: () => void): void
+  /** The certificate that the server shows (PEM), with its chain where there is one; current as above. */
+  certificatePem(): string
   /** The certificate that clients must trust (PEM, and nothing else in it), where it is our own; current as above. */
   authorityPem?(): string
   /** The file with it. */

@@ -1,30 +1,18 @@
-import { z } from 'zod'
 import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Hostname } from '../protocol/hostname.ts'
-import {
-  DiscoveryDocument,
-  findService,
-  parseDiscoveryDocument,
-  type ServiceName,
-} from '../protocol/service-discovery.ts'
+import { findService, parseDiscoveryDocument, type ServiceName } from '../protocol/service-discovery.ts'
+import { DiscoveryMemory, type DiscoveryStore, findUsable, type Remembered } from './discovery-memory.ts'
 import type { DocumentAnswer, OriginClient } from './http-client.ts'
 import type { UpstreamRequest } from './provider-upstream.ts'
 
-/** Where a discovery document outlives the process. A failing memory is logged and never fails a request. */
-export interface DiscoveryMemory {
-  /** What was set last under the key, or undefined. Foreign content is ignored. */
-  get(key: string): Promise<unknown>
-  /** `value` is plain JSON. */
-  set(key: string, value: unknown): Promise<void>
-}
-
+/** What `Discovery` is made of. */
 export interface DiscoveryOptions {
   readonly hostname: Hostname
   readonly client: OriginClient
   /** Service URLs from the configuration. A service that is named here is never looked up. */
   readonly overrides: { readonly [service in ServiceName]?: string }
-  readonly memory: DiscoveryMemory
+  readonly memory: DiscoveryStore
   /** How long a document is used without asking again. */
   readonly freshForMs: number
   /** How long a request waits for a refresh when an expired document could be used instead. */
@@ -33,12 +21,6 @@ export interface DiscoveryOptions {
   readonly now: () => number
   readonly log: Log
 }
-
-/** A document, and when it was fetched in milliseconds since 1970. */
-const Remembered = z
-  .object({ fetchedAt: z.number(), document: DiscoveryDocument })
-  .refine(({ document }) => isUsable(document, 'providers.v1'))
-type Remembered = z.infer<typeof Remembered>
 
 /** A refresh under way; `slow` resolves if it takes longer than the grace. */
 interface Refresh {
@@ -69,16 +51,15 @@ class NoDocument extends Error {
 export class Discovery {
   readonly #options: DiscoveryOptions
   readonly #wellKnown: string
-  readonly #memoryKey: string
-  #loading: Promise<void> | undefined
-  #remembered: Remembered | undefined
+  readonly #memory: DiscoveryMemory
   #refresh: Refresh | undefined
   #failedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: DiscoveryOptions) {
     this.#options = options
     this.#wellKnown = `https://${options.hostname}/.well-known/terraform.json`
-    this.#memoryKey = `discovery/${options.hostname}`
+    const { hostname, memory: store, log } = options
+    this.#memory = new DiscoveryMemory({ hostname, store, log })
   }
 
   /**
@@ -90,11 +71,8 @@ export class Discovery {
     const override = this.#options.overrides[service]
     if (override !== undefined) return { url: this.#parseOverride(service, override) }
 
-    if (this.#remembered === undefined) {
-      this.#loading ??= this.#load()
-      await this.#loading
-    }
-    const url = this.#findUsable(service)
+    await this.#memory.load()
+    const url = this.#memory.findService(service)
     if (url !== undefined && (this.#isFresh() || this.#hasJustFailed())) return { url }
 
     const refresh = this.#ensureRefresh(request.hops)
@@ -103,16 +81,8 @@ export class Discovery {
     return renewed === undefined ? { url } : this.#getFrom(renewed, service)
   }
 
-  /** A remembered document that lacks the service is no answer: only a new one may say so (design, rule 3). */
-  #findUsable(service: ServiceName): URL | undefined {
-    const document = this.#remembered?.document
-    return document !== undefined && isUsable(document, service) ? findService(document, service) : undefined
-  }
-
   #isFresh(): boolean {
-    if (this.#remembered === undefined) return false
-    const ageMs = this.#options.now() - this.#remembered.fetchedAt
-    return ageMs >= 0 && ageMs < this.#options.freshForMs
+    return this.#memory.isYoung(this.#options.now(), this.#options.freshForMs)
   }
 
   #hasJustFailed(): boolean {
@@ -134,7 +104,7 @@ export class Discovery {
 
   #parseOverride(service: ServiceName, value: string): URL {
     const document = { url: this.#wellKnown, services: { [service]: value } }
-    const url = isUsable(document, service) ? findService(document, service) : undefined
+    const url = findUsable(document, service)
     if (url !== undefined) return url
     const key = `origins.${this.#options.hostname}.services.${service}`
     throw new MirrorError('CONFIGURATION', `${key} is not the URL of a service`, { key })
@@ -171,7 +141,7 @@ export class Discovery {
   }
 
   #noteFailure(error: unknown): void {
-    if (this.#remembered === undefined) return
+    if (this.#memory.current === undefined) return
     this.#failedAt = this.#options.now()
     this.#options.log.warn(
       { hostname: this.#options.hostname, ...describe(error) },
@@ -193,10 +163,9 @@ export class Discovery {
     const document = parseDiscoveryDocument(answer.body, { hostname, url: answer.url, mediaType: answer.mediaType })
     // A document that no client could use must not replace a good one.
     findService(document, 'providers.v1')
-    if (this.#findUsable('modules.v1') !== undefined) findService(document, 'modules.v1')
+    if (this.#memory.findService('modules.v1') !== undefined) findService(document, 'modules.v1')
     const remembered = { fetchedAt: now(), document }
-    this.#remembered = remembered
-    await this.#save(remembered)
+    await this.#memory.keep(remembered)
     return remembered
   }
 
@@ -205,47 +174,15 @@ export class Discovery {
     const { hostname } = this.#options
     const upstreamUrl = redactUrl(answer.url)
     const upstreamStatus = answer.status
-    if (upstreamStatus === 404 && this.#remembered === undefined) {
+    if (upstreamStatus === 404 && this.#memory.current === undefined) {
       return new NoDocument(`${hostname} offers no Terraform services: ${upstreamUrl} answered 404`, upstreamUrl)
     }
     const message = `service discovery of ${hostname} failed: ${upstreamUrl} answered ${upstreamStatus}${hint(upstreamStatus)}`
     return new MirrorError('UPSTREAM_STATUS', message, { host: answer.url.host, upstreamUrl, upstreamStatus })
   }
-
-  async #load(): Promise<void> {
-    try {
-      const { success, data } = Remembered.safeParse(await this.#options.memory.get(this.#memoryKey))
-      if (success) this.#remembered ??= data
-    } catch (error) {
-      this.#loading = undefined
-      this.#warnOfMemory(error, 'could not be read')
-    }
-  }
-
-  async #save(remembered: Remembered): Promise<void> {
-    try {
-      await this.#options.memory.set(this.#memoryKey, remembered)
-    } catch (error) {
-      this.#warnOfMemory(error, 'could not be kept')
-    }
-  }
-
-  #warnOfMemory(error: unknown, what: string): void {
-    this.#options.log.warn({ hostname: this.#options.hostname, ...describe(error) }, `the discovery document ${what}`)
-  }
 }
 
 const ABSENCE = { 'providers.v1': 'NO_PROVIDER_SERVICE', 'modules.v1': 'NO_MODULE_SERVICE' } as const
-
-/** False if the document offers the service under a URL that no client would use. */
-function isUsable(document: DiscoveryDocument, service: ServiceName): boolean {
-  try {
-    findService(document, service)
-    return true
-  } catch {
-    return false
-  }
-}
 
 function hint(status: number): string {
   if (status === 401) return '; check the token of this origin'

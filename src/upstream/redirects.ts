@@ -80,6 +80,7 @@ async function sendOnce(rules: OriginRules, request: RedirectedRequest, hop: Hop
   rules.urlRules(url)
   rules.rateLimits.assertOpen(url)
   const started = performance.now()
+  rules.observer.sending(url.host, 1)
   try {
     const { statusCode, headers, body } = await dispatcher.request({
       origin: url.origin,
@@ -94,9 +95,11 @@ async function sendOnce(rules: OriginRules, request: RedirectedRequest, hop: Hop
     rules.observer.answered(url.host, statusCode, performance.now() - started)
     // A body may fail while nobody reads it; the next read reports that.
     body.on('error', () => undefined)
+    body.once('close', () => rules.observer.sending(url.host, -1))
     return { url, status: statusCode, headers, body }
   } catch (error) {
     rules.observer.answered(url.host, 'error', performance.now() - started)
+    rules.observer.sending(url.host, -1)
     throw failureOf(error, { url, signal: hop.callerSignal })
   }
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import { HOST } from './origin-files.ts'
 import { Service } from './service.ts'
-import type { CertificateFiles } from './stage.ts'
+import type { CertificateFiles, OriginPorts } from './stage.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -16,6 +16,8 @@ export interface MirrorSettings {
   readonly accessLog?: boolean
   /** The throttled origin instead of the fast one. */
   readonly slow?: boolean
+  /** The origin over plain HTTP, as operators can allow it. */
+  readonly plainOrigin?: boolean
   /** Of archives that are being fetched; default as without a configuration. */
   readonly delivery?: 'verified' | 'progressive'
   /** The cores that it may use; default all. */
@@ -47,11 +49,17 @@ function startCommand(main?: string): [string, ...string[]] {
   return [process.execPath, ...args.map((arg) => (main !== undefined && arg.endsWith('.js') ? main : arg))]
 }
 
+function originSettings(origin: OriginPorts, { slow, plainOrigin }: MirrorSettings, caFile: string): object {
+  if (!plainOrigin) return { address: `127.0.0.1:${slow ? origin.slow : origin.fast}`, caFile }
+  const registry = `http://127.0.0.1:${slow ? origin.slowPlain : origin.fastPlain}/v1/providers/`
+  return { services: { 'providers.v1': registry }, allowHttp: true, allowPrivateAddresses: true }
+}
+
 /** Starts it. The caller disposes of it. @throws Error with its log if it does not serve */
 export async function startBenchMirror(parts: {
   folder: string
   certificate: CertificateFiles
-  origin: { readonly fast: number; readonly slow: number }
+  origin: OriginPorts
   settings: MirrorSettings
 }): Promise<BenchMirror> {
   const { folder, certificate, origin, settings } = parts
@@ -59,12 +67,11 @@ export async function startBenchMirror(parts: {
   await mkdir(folder, { recursive: true })
   const dataDir = settings.dataDir ?? join(folder, 'data')
   const configFile = join(folder, 'config.yaml')
-  const address = `127.0.0.1:${settings.slow ? origin.slow : origin.fast}`
   const config = {
     listen: { port: 0, tls: settings.tls ? { certFile, keyFile } : 'off' },
     dataDir,
     stateDir: join(folder, 'state'),
-    origins: { [HOST]: { address, caFile } },
+    origins: { [HOST]: originSettings(origin, settings, caFile) },
     ...(settings.delivery === undefined ? {} : { archives: { delivery: settings.delivery } }),
     log: { level: settings.accessLog ? 'info' : 'warn', format: 'json' },
   }

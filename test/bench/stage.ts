@@ -13,11 +13,14 @@ import type { Service } from './service.ts'
 export const SLOW_RATE = '50m'
 
 /** The ports of the origin: nginx over files. */
-interface OriginPorts {
+export interface OriginPorts {
   /** https, as fast as it can. */
   readonly fast: number
   /** https, `SLOW_RATE` for each connection. */
   readonly slow: number
+  /** The same two over http. */
+  readonly fastPlain: number
+  readonly slowPlain: number
   /** http, what the mirror serves, for a caching nginx to fetch. */
   readonly documents: number
 }
@@ -36,6 +39,8 @@ export interface Peer extends AsyncDisposable {
     readonly cachedSlowOrigin: number
     /** http, the same. */
     readonly cachedOriginPlain: number
+    /** http, a cache in front of the origin over http. */
+    readonly cachedPlainOrigin: number
   }
 }
 
@@ -67,8 +72,8 @@ export async function openStage(rounds: number): Promise<Stage & AsyncDisposable
   const files = await OriginFiles.create(folder)
   const peerRoot = join(folder, 'peer-root')
   await mkdir(peerRoot)
-  const [fast = 0, slow = 0, documents = 0] = await freePorts(3)
-  const origin = { fast, slow, documents }
+  const [fast = 0, slow = 0, fastPlain = 0, slowPlain = 0, documents = 0] = await freePorts(5)
+  const origin = { fast, slow, fastPlain, slowPlain, documents }
   const originLog = join(folder, 'origin.log')
   opened.use(
     await startNginx({
@@ -130,14 +135,15 @@ async function makeCertificate(folder: string): Promise<CertificateFiles> {
 }
 
 function originServers(
-  { fast, slow, documents }: OriginPorts,
+  { fast, slow, fastPlain, slowPlain, documents }: OriginPorts,
   { root, peerRoot, log }: { root: string; peerRoot: string; log: string },
 ): string {
   return `
   log_format target '$request_method $request_uri';
-  server { listen 127.0.0.1:${fast} ssl; root ${root}; access_log ${log} target; default_type application/json; }
-  server { listen 127.0.0.1:${slow} ssl; root ${root}; access_log ${log} target; default_type application/json;
-    location /releases/ { limit_rate ${SLOW_RATE}; } }
+  server { listen 127.0.0.1:${fast} ssl; listen 127.0.0.1:${fastPlain}; root ${root}; access_log ${log} target;
+    default_type application/json; }
+  server { listen 127.0.0.1:${slow} ssl; listen 127.0.0.1:${slowPlain}; root ${root}; access_log ${log} target;
+    default_type application/json; location /releases/ { limit_rate ${SLOW_RATE}; output_buffers 2 512k; } }
   server { listen 127.0.0.1:${documents}; root ${peerRoot}; }`
 }
 
@@ -149,9 +155,26 @@ async function startPeer(options: {
   cpu: string | undefined
 }): Promise<Peer> {
   const { folder, peerRoot, certificate, origin, cpu } = options
-  const [files = 0, filesLogged = 0, filesTls = 0, cached = 0, cachedOrigin = 0, cachedSlowOrigin = 0, plain = 0] =
-    await freePorts(7)
-  const ports = { files, filesLogged, filesTls, cached, cachedOrigin, cachedSlowOrigin, cachedOriginPlain: plain }
+  const [
+    files = 0,
+    filesLogged = 0,
+    filesTls = 0,
+    cached = 0,
+    cachedOrigin = 0,
+    cachedSlowOrigin = 0,
+    plain = 0,
+    allPlain = 0,
+  ] = await freePorts(8)
+  const ports = {
+    files,
+    filesLogged,
+    filesTls,
+    cached,
+    cachedOrigin,
+    cachedSlowOrigin,
+    cachedOriginPlain: plain,
+    cachedPlainOrigin: allPlain,
+  }
   const cache = (target: string): string => `
     location / {
       proxy_pass ${target};
@@ -176,7 +199,8 @@ async function startPeer(options: {
   server { listen 127.0.0.1:${cached}; ${cache(`http://127.0.0.1:${origin.documents}`)} }
   server { listen 127.0.0.1:${cachedOrigin} ssl; ${cache(fast)} }
   server { listen 127.0.0.1:${cachedSlowOrigin} ssl; ${cache(`https://127.0.0.1:${origin.slow}`)} }
-  server { listen 127.0.0.1:${plain}; ${cache(fast)} }`
+  server { listen 127.0.0.1:${plain}; ${cache(fast)} }
+  server { listen 127.0.0.1:${allPlain}; ${cache(`http://127.0.0.1:${origin.fastPlain}`)} }`
   const port = files
   const service = await startNginx({ folder, certificate, http, port, ...(cpu === undefined ? {} : { cpu }) })
   return { service, ports, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]() }

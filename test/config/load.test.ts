@@ -53,6 +53,7 @@ describe('defaults', () => {
       freshness: { versions: 300_000, discovery: 3_600_000, notFound: 30_000 },
       archives: { maxArchiveSize: 2_000_000_000, recheckAfter: 86_400_000, delivery: 'verified' },
       verification: defaults,
+      metrics: { perProvider: false },
       log: { level: 'info', format: 'auto' },
     })
   })

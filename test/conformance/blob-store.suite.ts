@@ -21,9 +21,9 @@ async function all(blob: BlobReader): Promise<Buffer> {
   }
 }
 
-async function listed(store: BlobStore): Promise<BlobStat[]> {
+async function listed(store: BlobStore, prefix?: string): Promise<BlobStat[]> {
   const found: BlobStat[] = []
-  for await (const stat of store.list()) found.push(stat)
+  for await (const stat of store.list(prefix)) found.push(stat)
   return found
 }
 
@@ -278,6 +278,25 @@ export function blobStoreSuite(name: string, create: () => Promise<BlobStoreUnde
       const put = await Promise.all(Array.from({ length: 40 }, (_, i) => under.store.put(Buffer.from(`blob ${i}`))))
       const byDigest = (a: BlobStat, b: BlobStat): number => a.digest.localeCompare(b.digest)
       expect((await listed(under.store)).sort(byDigest)).toEqual(put.sort(byDigest))
+    })
+
+    test('lists those whose digest begins with a prefix, of any length', async () => {
+      await using under = await create()
+      const put = await Promise.all(Array.from({ length: 40 }, (_, i) => under.store.put(Buffer.from(`blob ${i}`))))
+      const whole = put[0]?.digest ?? ''
+      for (const length of [0, 1, 2, 3, 64]) {
+        const prefix = whole.slice(0, length)
+        const found = (await listed(under.store, prefix)).map(({ digest }) => digest)
+        const expected = put.map(({ digest }) => digest).filter((digest) => digest.startsWith(prefix))
+        expect(found.sort()).toEqual(expected.sort())
+      }
+    })
+
+    test('tells what a blob takes of the disk, the same each time', async () => {
+      await using under = await create()
+      const put = await under.store.put(randomBytes(100_000))
+      expect(put.diskBytes).toBeGreaterThanOrEqual(100_000)
+      expect((await listed(under.store))[0]).toEqual(put)
     })
   })
 }

@@ -77,7 +77,7 @@ describe('the lines of a mirror that does not start', () => {
     }
     const note = (error: unknown) => void lines.push(...String((error as Error).message).split('\n'))
     const origin = `origins:\n  registry.acme.example:\n    token: \${env:ACME_TOKEN}\n`
-    await start(`listen:\n  prt: 1\narchives:\n  maxSize: 1GB\n`).catch(note)
+    await start(`listen:\n  prt: 1\nauth: {}\n`).catch(note)
     await start(`mode: sealed\n\n\n\n${origin}`).catch(note)
     await using busy = createServer().listen(0, '127.0.0.1')
     await once(busy, 'listening')

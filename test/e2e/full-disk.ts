@@ -29,7 +29,7 @@ export class FullDisk {
       localFile: (digest) => blobs.localFile(digest),
       setAside: (digest) => blobs.setAside(digest),
       delete: (digest) => blobs.delete(digest),
-      list: () => blobs.list(),
+      list: (prefix) => blobs.list(prefix),
     }
   }
 
@@ -38,6 +38,7 @@ export class FullDisk {
       get size() {
         return incoming.size
       },
+      expect: (bytes) => incoming.expect(bytes),
       append: async (bytes) => {
         if (incoming.size + bytes.length > 300_000) this.#fail('append')
         await incoming.append(bytes)

@@ -95,7 +95,7 @@ describe('metrics', () => {
     for (const series of seriesOf(text)) {
       const name = series.replace(/\{.*$/, '').replace(/_(bucket|sum|count)$/, '')
       expect(declared.has(name) || declared.has(series.replace(/\{.*$/, '')), series).toBe(true)
-      expect(series).toMatch(/^terramirror_/)
+      expect(series).toMatch(/^(terramirror|process|nodejs)_/)
     }
   })
 
@@ -117,6 +117,60 @@ describe('metrics', () => {
     expect(valueIn(metrics, 'terramirror_verification_verdicts_total{verdict="signed-checksums"}')).toBe(4)
     expect(valueIn(metrics, 'terramirror_cache_bytes')).toBeGreaterThanOrEqual(archive.body.length)
     expect(valueIn(metrics, 'terramirror_downloads_in_flight')).toBe(0)
+  })
+
+  test('tell what this instance is: its version, its mode, its certificates, its disk, its origins', async () => {
+    await using mirror = await startMirror({ origin })
+    await mirror.index('acme/widget')
+    const metrics = await mirror.metrics()
+    expect(metrics).toMatch(/^terramirror_build_info\{version="[^"]+",node_version="v\d[^"]+"\} 1$/m)
+    expect(valueIn(metrics, 'terramirror_ready')).toBe(1)
+    expect(metrics).toMatch(/^terramirror_sealed 0$/m)
+    const now = Date.now() / 1_000
+    for (const each of ['server', 'authority']) {
+      const expiry = valueIn(metrics, `terramirror_certificate_expiry_timestamp_seconds{certificate="${each}"}`)
+      expect(expiry).toBeGreaterThan(now + 30 * 86_400)
+    }
+    expect(valueIn(metrics, 'terramirror_disk_free_bytes')).toBeGreaterThan(0)
+    expect(valueIn(metrics, 'terramirror_disk_size_bytes')).toBeGreaterThanOrEqual(
+      valueIn(metrics, 'terramirror_disk_free_bytes'),
+    )
+    expect(metrics).toContain(`terramirror_origin_failing{origin="${HOST}"} 0`)
+    const answered = valueIn(metrics, `terramirror_origin_last_answer_timestamp_seconds{origin="${HOST}"}`)
+    expect(Math.abs(answered - now)).toBeLessThan(60)
+    expect(valueIn(metrics, `terramirror_upstream_requests_in_flight{host="${HOST}"}`)).toBe(0)
+  })
+
+  test('tell of an origin that hangs while it hangs, and how old the answers are that are given instead', async () => {
+    let now = Date.now()
+    const config = { freshness: { versions: '1m' } }
+    await using mirror = await startMirror({ origin, config, now: () => now })
+    await mirror.index('acme/widget')
+    now += 3_600_000
+    origin.fault({ kind: 'versions' }, { hang: true })
+    const stale = await mirror.index('acme/widget')
+    expect(stale.headers['terramirror-cache']).toBe('stale')
+    await requestLines(mirror, 2)
+    const metrics = await mirror.metrics()
+    expect(valueIn(metrics, `terramirror_upstream_requests_in_flight{host="${HOST}"}`)).toBe(1)
+    const age = (bound: string) =>
+      valueIn(metrics, `terramirror_stale_answer_age_seconds_bucket{le="${bound}",route="${ROUTES.index}"}`)
+    expect([age('600'), age('21600')]).toEqual([0, 1])
+  })
+
+  test('count each provider that is used, where that is wanted', async () => {
+    await using mirror = await startMirror({ origin, config: { metrics: { perProvider: true } } })
+    const archive = await mirror.archive('acme/widget', '1.0.0', 'linux_amd64')
+    // Of these most are answered from memory, and counted in bulk.
+    for (let each = 0; each < 5; each++) await mirror.index('acme/widget')
+    await mirror.index('acme/nothing')
+    await requestLines(mirror, 7)
+    const metrics = await mirror.metrics()
+    const provider = `provider="${HOST}/acme/widget"`
+    expect(valueIn(metrics, `terramirror_provider_requests_total{${provider},outcome="miss"}`)).toBe(1)
+    expect(valueIn(metrics, `terramirror_provider_requests_total{${provider},outcome="hit"}`)).toBe(5)
+    expect(valueIn(metrics, `terramirror_provider_sent_bytes_total{${provider}}`)).toBeGreaterThan(archive.body.length)
+    expect(metrics).not.toContain('acme/nothing')
   })
 
   test('a thousand made-up providers, hosts and paths add no series', { timeout: 240_000 }, async () => {
@@ -149,7 +203,9 @@ describe('metrics', () => {
     await askAll(many)
     await requestLines(mirror, few.length + many.length)
     const after = seriesOf(await mirror.metrics())
-    expect(after.filter((series) => !before.includes(series) && !series.includes('route="/metrics"'))).toEqual([])
+    const fresh = after.filter((series) => !before.includes(series) && !series.includes('route="/metrics"'))
+    // Kinds of garbage collection come as they happen.
+    expect(fresh.filter((series) => !series.startsWith('nodejs_'))).toEqual([])
   })
 })
 

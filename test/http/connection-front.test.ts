@@ -10,7 +10,7 @@ import { HotDocuments } from '../../src/http/hot-documents.ts'
 import { RequestAccount } from '../../src/http/request-account.ts'
 import { createRequestListener } from '../../src/http/request-listener.ts'
 import { type Listener, openListener } from '../../src/listener.ts'
-import { Metrics } from '../../src/metrics.ts'
+import { Metrics } from '../../src/metrics/metrics.ts'
 import type { View } from '../../src/mirror/view.ts'
 import { recordingLog } from '../mirror/parts-fixture.ts'
 
@@ -33,7 +33,7 @@ afterEach(stop)
 async function start(idleMs: number): Promise<void> {
   const recording = recordingLog()
   lines = recording.lines
-  metrics = new Metrics([])
+  metrics = new Metrics({ origins: [], perProvider: false })
   current = true
   parsed = 0
   sockets = []
@@ -42,8 +42,8 @@ async function start(idleMs: number): Promise<void> {
   const front = new ConnectionFront({ documents, view, idleMs })
   const handle = createRequestListener(createApp(documents), { account, front })
   listener = await openListener({
-    host: '127.0.0.1',
-    port: 0,
+    address: { host: '127.0.0.1', port: 0 },
+    key: 'listen',
     identity: undefined,
     handle: (incoming, outgoing) => {
       parsed += 1
@@ -140,7 +140,7 @@ describe('a request whose bytes are known', () => {
     expect(Object.keys(short)).toEqual(Object.keys(long))
     expect({ ...short, time: '', requestId: '', ms: 0 }).toEqual({ ...long, time: '', requestId: '', ms: 0 })
     expect(short.requestId).not.toBe(long.requestId)
-    const text = await metrics.registry.metrics()
+    const text = await metrics.text()
     expect(text).toContain('terramirror_requests_total{route="/documents/:name",status="200",outcome="hit"} 2')
   })
 

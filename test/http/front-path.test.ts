@@ -10,7 +10,7 @@ import { createFrontPath } from '../../src/http/front-path.ts'
 import { HotDocuments, keyOf } from '../../src/http/hot-documents.ts'
 import { RequestAccount } from '../../src/http/request-account.ts'
 import { createRequestListener } from '../../src/http/request-listener.ts'
-import { Metrics } from '../../src/metrics.ts'
+import { Metrics } from '../../src/metrics/metrics.ts'
 import type { View } from '../../src/mirror/view.ts'
 import { recordingLog } from '../mirror/parts-fixture.ts'
 
@@ -50,7 +50,7 @@ function createApp(): Hono<HttpEnv> {
 
 beforeEach(async () => {
   stack = new AsyncDisposableStack()
-  metrics = new Metrics([])
+  metrics = new Metrics({ origins: [], perProvider: false })
   longWays = 0
   current = true
   const recording = recordingLog()
@@ -109,10 +109,10 @@ describe('a document that is asked for again', () => {
     expect(unmodified).toMatchObject({ status: 304, bytes: 0 })
     expect(lines.map(({ requestId }) => requestId)).toEqual(replies.map(({ headers }) => headers['x-request-id']))
     expect(new Set(lines.map(({ requestId }) => requestId)).size).toBe(3)
-    const text = await metrics.registry.metrics()
+    const text = await metrics.text()
     expect(text).toContain('terramirror_requests_total{route="/documents/:name",status="200",outcome="hit"} 2')
     expect(text).toContain('terramirror_requests_total{route="/documents/:name",status="304",outcome="hit"} 1')
-    expect(text).toContain('terramirror_request_duration_seconds_count{route="/documents/:name"} 3')
+    expect(text).toContain('terramirror_request_duration_seconds_count{route="/documents/:name",outcome="hit"} 3')
     expect(text).toContain(`terramirror_sent_bytes_total{route="/documents/:name"} ${2 * Number(short.bytes)}`)
   })
 

@@ -6,7 +6,7 @@ import { createHealthRoutes, type Lifecycle } from '../../src/http/health-routes
 import { RequestAccount } from '../../src/http/request-account.ts'
 import { createRequestListener } from '../../src/http/request-listener.ts'
 import { silentLog } from '../../src/log.ts'
-import { Metrics } from '../../src/metrics.ts'
+import { Metrics } from '../../src/metrics/metrics.ts'
 
 const STAGES = ['starting', 'ready', 'draining'] as const
 
@@ -17,8 +17,8 @@ let url: string
 beforeEach(async () => {
   stack = new AsyncDisposableStack()
   lifecycle = 'starting'
-  const metrics = new Metrics([])
-  const routes = createHealthRoutes({ lifecycle: () => lifecycle, registry: metrics.registry })
+  const metrics = new Metrics({ origins: [], perProvider: false })
+  const routes = createHealthRoutes({ lifecycle: () => lifecycle, metrics })
   const server = createServer(
     createRequestListener(routes, { account: new RequestAccount({ log: silentLog(), metrics }) }),
   )

@@ -8,7 +8,7 @@ import { errorAnswer } from '../../src/http/error-response.ts'
 import { exchangeOf, type HttpEnv } from '../../src/http/exchange.ts'
 import { RequestAccount } from '../../src/http/request-account.ts'
 import { createRequestListener } from '../../src/http/request-listener.ts'
-import { Metrics } from '../../src/metrics.ts'
+import { Metrics } from '../../src/metrics/metrics.ts'
 import { recordingLog } from '../mirror/parts-fixture.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -54,7 +54,7 @@ function createApp(): Hono<HttpEnv> {
 
 beforeEach(async () => {
   stack = new AsyncDisposableStack()
-  metrics = new Metrics([])
+  metrics = new Metrics({ origins: [], perProvider: false })
   const recording = recordingLog()
   lines = recording.lines
   const server = createServer(
@@ -154,11 +154,11 @@ describe('one line for every request', () => {
     await ask('/fine/b')
     await ask('/refused')
     await expect.poll(() => lines.length).toBe(3)
-    const text = await metrics.registry.metrics()
+    const text = await metrics.text()
     expect(text).toContain('terramirror_requests_total{route="/fine/:name",status="200",outcome="hit"} 2')
     expect(text).toContain('terramirror_requests_total{route="/refused",status="502",outcome="none"} 1')
     expect(text).toContain('terramirror_sent_bytes_total{route="/fine/:name"} 4')
-    expect(text).toContain('terramirror_request_duration_seconds_count{route="/fine/:name"} 2')
+    expect(text).toContain('terramirror_request_duration_seconds_count{route="/fine/:name",outcome="hit"} 2')
   })
 })
 

@@ -24,6 +24,7 @@ beforeEach(async () => {
 
 function begin(size: number | undefined): void {
   const counted: IncomingBlob = {
+    expect: (bytes) => incoming.expect(bytes),
     ...{ append: (part) => incoming.append(part), restart: () => incoming.restart(), digest: () => incoming.digest() },
     ...{ commit: () => incoming.commit(), [Symbol.asyncDispose]: () => incoming[Symbol.asyncDispose]() },
     get size() {

@@ -323,6 +323,7 @@ class WatchedBlobStore extends MemoryBlobStore {
       get size() {
         return inner.size
       },
+      expect: (bytes) => inner.expect(bytes),
       append: async (bytes) => {
         if (isFull()) throw new MirrorError('STORAGE_FULL', 'no space left', { operation: 'append' })
         await inner.append(bytes)

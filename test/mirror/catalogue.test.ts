@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
 import { Catalogue } from '../../src/mirror/catalogue.ts'
 import type { ArchiveRecord, PinRecord, Release, TrustRecord } from '../../src/mirror/release-record.ts'
+import { Inventory } from '../../src/mirror/stock/inventory.ts'
 import { assertSha256 } from '../../src/protocol/package-hash.ts'
 import { formatPlatform, parsePlatform } from '../../src/protocol/platform.ts'
 import { assertVersion, type Version } from '../../src/protocol/version.ts'
@@ -102,7 +103,7 @@ describe.each(stores)('over records in $name', ({ open }) => {
   function openCatalogue(): Catalogue {
     const recording = recordingLog()
     lines = recording.lines
-    return new Catalogue(records, recording.log)
+    return new Catalogue(records, new Inventory(recording), recording.log)
   }
 
   it('takes a signed release for the trust record that was lost: unsigned ones stay refused', async () => {
@@ -211,6 +212,85 @@ describe.each(stores)('over records in $name', ({ open }) => {
     expect((await openCatalogue().version(widget, v1)).pin).toEqual({ format: 1, generation: 1, pinnedAt: at })
   })
 
+  it('a deleted archive is gone, at once and in the next process; evidence and pin stay', async () => {
+    const before = openCatalogue()
+    await before.saveRelease(widget, release)
+    await before.savePin(widget, v1, pin)
+    await before.saveArchive(widget, linux, archive())
+    await before.saveArchive(widget, darwin, archive(v1, darwin))
+    const edition = before.editions.of('registry.example.test/acme/widget')
+    await before.deleteArchive(widget, v1, linux)
+    await before.deleteArchive(widget, v1, linux)
+    expect(edition.isCurrent).toBe(false)
+    for (const catalogue of [before, openCatalogue()]) {
+      expect([...(await catalogue.version(widget, v1)).archives.keys()]).toEqual(['darwin_arm64'])
+      expect(await catalogue.installableVersions(widget)).toEqual(['1.0.0'])
+    }
+    await before.deleteArchive(widget, v1, darwin)
+    for (const catalogue of [before, openCatalogue()]) {
+      expect(await catalogue.version(widget, v1)).toEqual({ release, pin, archives: new Map() })
+      expect(await catalogue.installableVersions(widget)).toEqual([])
+    }
+  })
+
+  it('a pin that only its archive stood for outlives it', async () => {
+    await openCatalogue().saveArchive(widget, linux, archive())
+    await openCatalogue().deleteArchive(widget, v1, linux)
+    expect((await openCatalogue().version(widget, v1)).pin).toEqual({ format: 1, generation: 1, pinnedAt: at })
+  })
+
+  it('a deleted version keeps evidence and pin, unless it is to be forgotten', async () => {
+    const before = openCatalogue()
+    const other = assertVersion('2.0.0')
+    for (const version of [v1, other]) {
+      await before.saveRelease(widget, { ...release, version })
+      await before.savePin(widget, version, pin)
+      await before.saveArchive(widget, linux, archive(version))
+    }
+    await records.put([...VERSION_KEY, 'archives', 'plan9_mips'], 'unreadable')
+    await before.deleteVersion(widget, v1, { forget: false })
+    for (const catalogue of [before, openCatalogue()]) {
+      expect(await catalogue.version(widget, v1)).toEqual({ release, pin, archives: new Map() })
+      expect(await catalogue.installableVersions(widget)).toEqual([other])
+    }
+    expect(await records.children([...VERSION_KEY, 'archives'])).toEqual([])
+    await before.deleteVersion(widget, v1, { forget: true })
+    for (const catalogue of [before, openCatalogue()]) {
+      expect(await catalogue.version(widget, v1)).toEqual({ release: undefined, pin: undefined, archives: new Map() })
+      expect((await catalogue.version(widget, other)).archives.size).toBe(1)
+    }
+    expect(await records.children(VERSION_KEY)).toEqual([])
+  })
+
+  it('saving and deleting at the same time come out in the order of the calls, in memory as on the disk', async () => {
+    const catalogue = openCatalogue()
+    const [saved, deleted] = [assertVersion('1.1.0'), assertVersion('1.2.0')]
+    await Promise.all([
+      catalogue.deleteArchive(widget, saved, linux),
+      catalogue.saveArchive(widget, linux, archive(saved)),
+      catalogue.saveArchive(widget, linux, archive(deleted)),
+      catalogue.saveArchive(widget, darwin, archive(deleted, darwin)),
+      catalogue.deleteVersion(widget, deleted, { forget: true }),
+      catalogue.version(widget, deleted),
+    ])
+    for (const each of [catalogue, openCatalogue()]) {
+      expect(await each.installableVersions(widget)).toEqual([saved])
+      expect([...(await each.version(widget, saved)).archives.keys()]).toEqual(['linux_amd64'])
+      expect((await each.version(widget, deleted)).archives.size).toBe(0)
+    }
+  })
+
+  it('looking at a version keeps no copy of it', async () => {
+    await openCatalogue().saveRelease(widget, release)
+    const catalogue = openCatalogue()
+    expect((await catalogue.look(widget, v1)).release).toEqual(release)
+    await records.delete([...VERSION_KEY, 'release'])
+    expect((await catalogue.look(widget, v1)).release).toBeUndefined()
+    await catalogue.saveRelease(widget, release)
+    await records.delete([...VERSION_KEY, 'release'])
+    expect((await catalogue.look(widget, v1)).release).toEqual(release)
+  })
+
   it('names that are no versions are no versions', async () => {
     await records.put([...VERSION_KEY.slice(0, -1), 'latest', 'archives', 'linux_amd64'], archive())
     expect(await openCatalogue().installableVersions(widget)).toEqual([])
@@ -235,7 +315,7 @@ class FailingRecordStore extends MemoryRecordStore {
 describe('when the store fails', () => {
   it('a failed read is not remembered', async () => {
     const records = new FailingRecordStore()
-    const catalogue = new Catalogue(records, recordingLog().log)
+    const catalogue = new Catalogue(records, new Inventory(recordingLog()), recordingLog().log)
     records.failures = 1
     expect(await failureOf(catalogue.version(widget, v1))).toMatchObject({ code: 'STORAGE_FAILED' })
     expect((await catalogue.version(widget, v1)).release).toBeUndefined()
@@ -246,7 +326,7 @@ describe('when the store fails', () => {
 
   it('what could not be written is not held', async () => {
     const records = new FailingRecordStore()
-    const catalogue = new Catalogue(records, recordingLog().log)
+    const catalogue = new Catalogue(records, new Inventory(recordingLog()), recordingLog().log)
     await catalogue.version(widget, v1)
     for (const save of [
       () => catalogue.saveArchive(widget, linux, archive()),

@@ -11,6 +11,7 @@ let clock: StillClock
 let cache: MemoryMetadataCache
 let shutdown: AbortController
 let fetched: number
+let backedOff: [string, number][]
 let origin: (signal: AbortSignal) => Promise<string>
 
 beforeEach(() => {
@@ -18,6 +19,7 @@ beforeEach(() => {
   cache = new MemoryMetadataCache()
   shutdown = new AbortController()
   fetched = 0
+  backedOff = []
   origin = async () => `copy ${fetched}`
 })
 
@@ -27,6 +29,7 @@ function documents(): DocumentCache<string> {
     prefix: 'things',
     parse: (stored) => (typeof stored === 'string' ? stored : undefined),
     onChange: () => undefined,
+    onBackOff: ({ name }, untilMs) => void backedOff.push([name, untilMs]),
     freshness,
     now: clock.now,
     log: recordingLog().log,
@@ -116,11 +119,10 @@ describe('when it is old', () => {
     await get(things)
     clock.advance(freshness.freshForMs)
     goDown()
-    expect(await get(things)).toMatchObject({
-      value: 'copy 1',
-      outcome: 'stale',
-      reason: { code: 'UPSTREAM_UNREACHABLE' },
-    })
+    const stale = { value: 'copy 1', outcome: 'stale', reason: { code: 'UPSTREAM_UNREACHABLE' } }
+    expect(await get(things)).toMatchObject({ ...stale, staleForMs: freshness.freshForMs })
+    clock.advance(1)
+    expect(await get(things)).toMatchObject({ ...stale, staleForMs: freshness.freshForMs + 1 })
   })
 
   it('and the origin hangs, it is served stale after the grace; the refresh goes on', async () => {
@@ -134,6 +136,7 @@ describe('when it is old', () => {
       value: 'copy 1',
       outcome: 'stale',
       reason: { code: 'UPSTREAM_TIMEOUT', fields: { host: 'registry.example.test' } },
+      staleForMs: freshness.freshForMs,
     })
     expect(performance.now() - startedAt).toBeGreaterThan(freshness.graceMs - 5)
     gate.resolve('late copy')
@@ -148,6 +151,7 @@ describe('when it is old', () => {
     clock.advance(freshness.freshForMs)
     goDown()
     await get(things)
+    expect(backedOff).toEqual([['registry.example.test/acme/widget', clock.nowMs + freshness.backOffMs]])
     clock.advance(freshness.backOffMs - 1)
     expect(await get(things)).toMatchObject({ outcome: 'stale', reason: { code: 'UPSTREAM_UNREACHABLE' } })
     expect(fetched).toBe(2)

@@ -10,10 +10,14 @@ import { DocumentCache, type Freshness } from '../../src/mirror/freshness.ts'
 import { Mirror } from '../../src/mirror/mirror.ts'
 import type { MirrorObserver } from '../../src/mirror/observer.ts'
 import { type Hasher, PackageHashes } from '../../src/mirror/package-hashes.ts'
+import { ReleaseRecorder } from '../../src/mirror/release-recorder.ts'
+import { ReleaseReplacement } from '../../src/mirror/release-replacement.ts'
 import { Releases } from '../../src/mirror/releases.ts'
+import { Inventory } from '../../src/mirror/stock/inventory.ts'
 import { parseStoredVersions } from '../../src/mirror/stored-versions.ts'
 import { Versions } from '../../src/mirror/versions.ts'
 import type { View } from '../../src/mirror/view.ts'
+import { parsePlatform } from '../../src/protocol/platform.ts'
 import { parseProviderAddressText } from '../../src/protocol/provider-address.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
 import type { BlobStore } from '../../src/store/blob-store.ts'
@@ -84,9 +88,11 @@ export interface TestParts {
   readonly clock: StillClock
   readonly records: RecordStore
   readonly blobs: BlobStore
+  readonly inventory: Inventory
   readonly catalogue: Catalogue
   readonly versions: Versions
   readonly releases: Releases
+  readonly replacement: ReleaseReplacement
   readonly archives: Archives
   readonly hashes: PackageHashes
   readonly mirror: Mirror
@@ -120,7 +126,8 @@ export function createParts(options: PartsOptions = {}): TestParts {
     releaseChanged: () => observed.push('changed'),
     downloading: (change) => observed.push(`downloading ${change}`),
   }
-  const catalogue = new Catalogue(records, log)
+  const inventory = new Inventory({ log })
+  const catalogue = new Catalogue(records, inventory, log)
   const cache = options.cache ?? new MemoryMetadataCache()
   const lists = new DocumentCache({
     ...{
@@ -135,9 +142,16 @@ export function createParts(options: PartsOptions = {}): TestParts {
     },
   })
   const versions = new Versions({ catalogue, upstreamFor, lists, now, log })
-  const common = { catalogue, blobs, upstreamFor, shutdown, observer, now, log }
+  const common = { catalogue, claims: inventory.claims, blobs, upstreamFor, shutdown, observer, now, log }
   const rulesFor = () => ({ signatures, expiredKeys: 'accept' as const })
-  const releases = new Releases({ ...common, versions, rulesFor, freshness: times })
+  const replacement = new ReleaseReplacement({
+    ...{ catalogue, records, recorder: new ReleaseRecorder({ ...common, log }), log },
+    removeArchive: async (address, archive) => {
+      await catalogue.deleteArchive(address, archive.version, parsePlatform(archive.platform))
+      await blobs.delete(archive.digest)
+    },
+  })
+  const releases = new Releases({ ...common, versions, rulesFor, freshness: times, replacement })
   const hashes = new PackageHashes({ records, blobs, hasher: options.hasher ?? fakeHasher(), log })
   const archives = new Archives({
     ...common,
@@ -149,8 +163,8 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
   const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
   return {
-    ...{ upstream, clock, records, blobs, catalogue, versions, releases, archives, hashes, mirror },
-    ...{ shutdown: controller, log, lines, observed },
+    ...{ upstream, clock, records, blobs, inventory, catalogue, versions, releases, archives, hashes, mirror },
+    ...{ replacement, shutdown: controller, log, lines, observed },
   }
 }
 

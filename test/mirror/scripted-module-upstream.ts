@@ -5,6 +5,7 @@ import { ModuleCatalogue } from '../../src/mirror/module-catalogue.ts'
 import { ModuleFetches, type ModuleId } from '../../src/mirror/module-fetches.ts'
 import { ModuleLists } from '../../src/mirror/module-lists.ts'
 import { Modules } from '../../src/mirror/modules.ts'
+import { Inventory } from '../../src/mirror/stock/inventory.ts'
 import { parseStoredModuleVersions } from '../../src/mirror/stored-versions.ts'
 import { parseModuleAddressText } from '../../src/protocol/module-address.ts'
 import type { ModuleLocation } from '../../src/protocol/module-location.ts'
@@ -91,7 +92,9 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
   const { now } = clock
   const blobs = new MemoryBlobStore()
   const shutdown = new AbortController().signal
-  const catalogue = new ModuleCatalogue(new MemoryRecordStore(), log)
+  const records = new MemoryRecordStore()
+  const inventory = new Inventory({ log })
+  const catalogue = new ModuleCatalogue(records, inventory, log)
   const cache = new MemoryMetadataCache()
   const stored = { cache, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
@@ -104,9 +107,9 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
     downloading: () => undefined,
   }
   const fetches = new ModuleFetches({
-    ...{ catalogue, lists, blobs, upstreamFor, shutdown, observer, now, log },
+    ...{ catalogue, claims: inventory.claims, lists, blobs, upstreamFor, shutdown, observer, now, log },
     ...(filesMs === undefined ? {} : { filesMs }),
   })
   const modules = new Modules({ catalogue, lists, fetches, blobs, upstreamFor, now, log, ...freshness })
-  return { upstream, clock, blobs, modules, lines, observed }
+  return { upstream, clock, blobs, records, inventory, catalogue, lists, modules, lines, observed }
 }

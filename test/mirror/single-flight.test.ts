@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { ClientWork } from '../../src/mirror/client-work.ts'
 import { SingleFlight } from '../../src/mirror/single-flight.ts'
 import { settle } from './parts-fixture.ts'
 
@@ -86,4 +87,93 @@ it('idle waits for everything, also for what begins meanwhile, and for failures'
   await idle
   expect(ended).toEqual(['first', 'second', 'idle'])
   await new SingleFlight<void>().idle()
+})
+
+describe('work whose callers may leave', () => {
+  /** Work that ends when it is given up, and tells with which reason. */
+  function abortable(): { work: (tail: undefined, signal: AbortSignal) => Promise<never>; signals: AbortSignal[] } {
+    const signals: AbortSignal[] = []
+    return {
+      signals,
+      work: (_, signal) =>
+        new Promise((_, reject) => {
+          signals.push(signal)
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+        }),
+    }
+  }
+
+  it('is given up when the last of them has left, with the reason, and who comes then begins anew', async () => {
+    const flights = new SingleFlight<void>()
+    const { work, signals } = abortable()
+    const [a, b] = [new AbortController(), new AbortController()]
+    const first = flights.run('key', work, a.signal)
+    const second = flights.run('key', work, b.signal)
+    await settle()
+    a.abort(new Error('a left'))
+    await settle()
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+    b.abort(new Error('b left'))
+    const third = flights.run('key', async () => undefined)
+    expect(third.joined).toBe(false)
+    await expect(first.done).rejects.toThrow('b left')
+    await expect(second.done).rejects.toThrow('b left')
+    await third.done
+  })
+
+  it('goes on when one joined who does not leave', async () => {
+    const flights = new SingleFlight<void>()
+    const { work, signals } = abortable()
+    const leaving = new AbortController()
+    flights.run('key', work, leaving.signal)
+    flights.run('key', work)
+    await settle()
+    leaving.abort()
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  })
+
+  it('one signal counts once, however often it joins, and one that fired before gives up at once', async () => {
+    const flights = new SingleFlight<void>()
+    const { work } = abortable()
+    const leaving = new AbortController()
+    const { done } = flights.run('key', work, leaving.signal)
+    flights.run('key', work, leaving.signal)
+    await settle()
+    leaving.abort(new Error('left'))
+    await expect(done).rejects.toThrow('left')
+    const late = flights.run('late', async (_, signal) => signal.throwIfAborted(), leaving.signal)
+    await expect(late.done).rejects.toThrow('left')
+  })
+
+  it('what was given up is waited for too', async () => {
+    const flights = new SingleFlight<void>()
+    const leaving = new AbortController()
+    const gate = Promise.withResolvers<void>()
+    flights.run('key', () => gate.promise, leaving.signal)
+    leaving.abort()
+    let idle = false
+    const waiting = flights.idle().then(() => {
+      idle = true
+    })
+    await settle()
+    expect(idle).toBe(false)
+    gate.resolve()
+    await waiting
+  })
+
+  it('is no work of clients until one of them joins, and counts once', async () => {
+    const clientWork = new ClientWork()
+    const changes: number[] = []
+    clientWork.count = (change) => void changes.push(change)
+    const flights = new SingleFlight<void>({ clientWork })
+    const gate = Promise.withResolvers<void>()
+    const { done } = flights.run('key', () => gate.promise, new AbortController().signal)
+    expect(changes).toEqual([])
+    flights.run('key', () => gate.promise)
+    flights.run('key', () => gate.promise)
+    expect(changes).toEqual([1])
+    gate.resolve()
+    await done
+    expect(changes).toEqual([1, -1])
+  })
 })

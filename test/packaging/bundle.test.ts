@@ -1,12 +1,15 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { writeApplication } from '../../packaging/application.ts'
 import { UNBUNDLED } from '../../packaging/bundle.ts'
+import type { HclJob, HclOutcome } from '../../src/hcl/hcl-reader.ts'
 import { PROCESS_ENV, spawnMirror } from '../e2e/mirror-fixture.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import { createOriginKey } from '../origin/origin-key.ts'
@@ -62,6 +65,31 @@ describe('the bundle', () => {
     expect(archive.body.length).toBe(body.size)
     const hashes = async () => (await mirror.version('acme/rare', '1.0.0')).json().archives.linux_amd64.hashes
     await expect.poll(hashes).toEqual([`zh:${sha256}`, expect.stringMatching(/^h1:/)])
+  })
+
+  test('reads lock files and configurations by the WebAssembly that lies beside it', async () => {
+    const worker = new Worker(join(folder, 'program/dist/hcl-worker.js'))
+    try {
+      const ask = async (job: HclJob) => {
+        worker.postMessage(job)
+        const [outcome] = (await once(worker, 'message')) as [HclOutcome]
+        return outcome
+      }
+      const text = 'provider "registry.terraform.io/hashicorp/aws" {\n  version = "5.100.0"\n}\n'
+      expect(await ask({ kind: 'lockFile', text, file: 'x' })).toMatchObject({ providers: [{ version: '5.100.0' }] })
+      const files = new Map([['main.tf', 'resource "null_resource" "x" {}']])
+      expect(await ask({ kind: 'configuration', files, options: {} })).toMatchObject({
+        facts: { providers: [{ source: { type: 'null' } }], problems: [] },
+      })
+    } finally {
+      await worker.terminate()
+    }
+    const licences = await readFile(join(folder, 'program/THIRD-PARTY-LICENSES.txt'), 'utf8')
+    const sbom = await readFile(join(folder, 'program/sbom.cdx.json'), 'utf8')
+    for (const name of ['web-tree-sitter', '@tree-sitter-grammars/tree-sitter-hcl']) {
+      expect(licences).toContain(`\n${name} `)
+      expect(sbom).toContain(`"name": "${name}"`)
+    }
   })
 
   test('starts again without what only a first start, a request to an origin or a signature needs', async () => {

@@ -214,27 +214,3 @@ test('an I/O error is thrown and sets nothing aside', async () => {
   expect(await isHeld(store, digest)).toBe(true)
   expect(damaged).toEqual([])
 })
-
-test('tells what the store gained and lost in bytes, each blob once', async () => {
-  let bytes = 0
-  const counting = new CheckedBlobStore(inner, {
-    recheckAfterMs: RECHECK_MS,
-    now: () => nowMs,
-    onDamaged: () => undefined,
-    onSizeChange: (change) => {
-      bytes += change
-    },
-  })
-  const { digest } = await counting.put(randomBytes(700))
-  const { digest: second } = await counting.put(randomBytes(300))
-  expect(bytes).toBe(1_000)
-  await counting.put((await counting.read(digest)) ?? Buffer.alloc(0))
-  expect(bytes).toBe(1_000)
-  await flipBit(digest)
-  nowMs += RECHECK_MS
-  expect(await isHeld(counting, digest)).toBe(false)
-  expect(bytes).toBe(300)
-  await counting.delete(second)
-  await counting.delete(second)
-  expect(bytes).toBe(0)
-})

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { silentLog } from '../../src/log.ts'
 import { openDataFolder } from '../../src/store/disk/data-folder.ts'
+import { openStateFolder } from '../../src/store/disk/state-folder.ts'
 import { makeTempFolder } from './temp-folder.ts'
 
 /** A file system of 2 MB in memory, unmounted when disposed; undefined where mounting is not permitted. */
@@ -83,6 +84,34 @@ test.skipIf(probe === undefined)(
     await rm(join(dataDir, 'filler'))
     await folder.records.put(['r'], 'new')
     expect(await folder.records.get(['r'])).toBe('new')
+  },
+)
+
+test.skipIf(probe === undefined)(
+  'a journal on a full disk refuses what it cannot take, and stays readable',
+  async () => {
+    await using disk = await mountSmall()
+    const stateDir = disk?.path ?? ''
+    await using state = await openStateFolder({ stateDir, log: silentLog() })
+    await using journal = await state.journal('j')
+    await journal.append('kept')
+    const pad = 'x'.repeat(300_000)
+    const fillUp = async (): Promise<void> => {
+      for (let n = 0; n < 20; n += 1) await journal.append({ n, pad })
+    }
+    await expect(fillUp()).rejects.toMatchObject({ code: 'STORAGE_FULL' })
+    const held = await Array.fromAsync(journal.read())
+    expect(held.length).toBeGreaterThan(3)
+    expect(held[0]).toBe('kept')
+    await expect(journal.replace(held)).rejects.toMatchObject({ code: 'STORAGE_FULL' })
+    expect(await Array.fromAsync(journal.read())).toEqual(held)
+    expect(await readdir(join(stateDir, 'tmp'))).toEqual([])
+    await journal.append('small')
+    {
+      await using again = await openStateFolder({ stateDir, log: silentLog() })
+      await using same = await again.journal('j')
+      expect(await Array.fromAsync(same.read())).toEqual([...held, 'small'])
+    }
   },
 )
 

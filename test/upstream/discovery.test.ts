@@ -5,7 +5,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
 import { silentLog } from '../../src/log.ts'
 import { parseHostname } from '../../src/protocol/hostname.ts'
-import { Discovery, type DiscoveryMemory, type DiscoveryOptions } from '../../src/upstream/discovery.ts'
+import { Discovery, type DiscoveryOptions } from '../../src/upstream/discovery.ts'
+import type { DiscoveryStore } from '../../src/upstream/discovery-memory.ts'
 import { failure, hang, MemoryOriginClient, type Reply } from './memory-origin-client.ts'
 
 const HOST = parseHostname('registry.acme.example')
@@ -18,7 +19,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-class MapMemory implements DiscoveryMemory {
+class MapMemory implements DiscoveryStore {
   readonly entries = new Map<string, string>()
   async get(key: string): Promise<unknown> {
     const text = this.entries.get(key)

@@ -63,6 +63,8 @@ export async function startServer(
 
 export interface Observed {
   answered: { host: string; status: number | 'error' }[]
+  /** Requests whose answers are not completely here. */
+  inFlight: number
   received: number
   retried: string[]
 }
@@ -74,7 +76,7 @@ export async function startClient(
   server: TestServer | undefined,
   overrides: Partial<OriginClientOptions> = {},
 ): Promise<TestClient> {
-  const observed: Observed = { answered: [], received: 0, retried: [] }
+  const observed: Observed = { answered: [], inFlight: 0, received: 0, retried: [] }
   const client = createOriginClient({
     hostname: origin as Hostname,
     ...(server && { address: { host: '127.0.0.1', port: server.port } }),
@@ -92,6 +94,9 @@ export async function startClient(
     concurrency: 8,
     random: () => 0,
     observer: {
+      sending: (_host, change) => {
+        observed.inFlight += change
+      },
       answered: (host, status) => observed.answered.push({ host, status }),
       received: (_host, bytes) => {
         observed.received += bytes

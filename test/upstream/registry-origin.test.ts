@@ -37,7 +37,7 @@ function connect(hostname: Hostname = HOST) {
     ...{ allowHttp: false, allowPrivateAddresses: false, ca: [origin.caPem], hosts: new Map() },
     ...{ userAgent: 'test', terraformVersion: '1.11.4', instanceId: 'mirror-a' },
     ...{ connectTimeoutMs: 2000, idleTimeoutMs: 5000, minBytesPerSecond: 0, retries: 0, concurrency: 32 },
-    observer: { answered() {}, received() {}, retried() {} },
+    observer: { sending() {}, answered() {}, received() {}, retried() {} },
     log: silentLog(),
   })
   clients.push(client)

@@ -18,8 +18,8 @@ export const RefreshRequest = z.strictObject({
 })
 export type RefreshRequest = z.infer<typeof RefreshRequest>
 
-/** A file whose digest the origin changed. */
-export const ChangedFile = z.object({ filename: z.string(), held: digest, offered: digest })
+/** A file whose digest the origin changed; `offered` is null for one that it does not publish any more. */
+export const ChangedFile = z.object({ filename: z.string(), held: digest, offered: digest.nullable() })
 
 /** `changed`: there are other bytes, and `accept` was not given (409 then, with the same body). */
 export const RefreshResult = z.object({

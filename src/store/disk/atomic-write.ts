@@ -10,7 +10,7 @@ import { TempFile } from './temp-file.ts'
 export async function writeAtomic(folders: DurableFolders, path: string, content: string): Promise<void> {
   await using temp = await TempFile.open(folders)
   await temp.write(Buffer.from(content))
-  await temp.publish(path, 0o640)
+  await temp.publish(path, folders.modes.file)
 }
 
 /** Renames durably, replacing what has the new name. Parents are made. Throws bare system errors. */

@@ -1,14 +1,16 @@
-import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { isMirrorError, MirrorError } from '../../errors.ts'
 import type { Log } from '../../log.ts'
 import type { BlobStore } from '../blob-store.ts'
+import type { Journal } from '../journal.ts'
 import { KeyvMetadataCache } from '../keyv-metadata-cache.ts'
 import type { MetadataCache } from '../metadata-cache.ts'
 import type { RecordStore } from '../record-store.ts'
 import { writeAtomic } from './atomic-write.ts'
 import { DataFolderLock } from './data-folder-lock.ts'
 import { DiskBlobStore } from './disk-blob-store.ts'
+import { DiskJournals } from './disk-journals.ts'
 import { DiskRecordStore } from './disk-record-store.ts'
 import { DurableFolders, syncFolder } from './durable-folders.ts'
 import { MetadataFiles } from './metadata-files.ts'
@@ -32,8 +34,12 @@ export interface DataFolder extends AsyncDisposable {
   readonly records: RecordStore
   readonly metadata: MetadataCache
   readonly workspaces: DiskWorkspaces
+  /** Opens `NAME.ndjson`, for what may be lost. The caller disposes of it, before the folder. @throws MirrorError `STORAGE_FAILED` */
+  openJournal(name: string): Promise<Journal>
   /** Absolute. */
   readonly dataDir: string
+  /** Bytes that its disk has free for us. @throws MirrorError `STORAGE_FAILED` */
+  free(): Promise<number>
 }
 
 /**
@@ -47,6 +53,7 @@ export interface DataFolder extends AsyncDisposable {
  *     metadata/   JSON, may be lost
  *     tmp/        unfinished files
  *     quarantine/ what was damaged
+ *     NAME.ndjson may be lost
  *
  * @throws MirrorError `CONFIGURATION` if it cannot be written, is in use, or has another format; `STORAGE_FULL`,
  * `STORAGE_FAILED`
@@ -69,17 +76,25 @@ export async function openDataFolder(options: DataFolderOptions): Promise<DataFo
       await lock[Symbol.asyncDispose]()
       throw error
     }
+    const journals = new DiskJournals(folders, dataDir, log)
     return {
       dataDir,
       blobs: new DiskBlobStore(folders),
       records: new DiskRecordStore(folders, log),
       metadata: new KeyvMetadataCache({ store: new MetadataFiles(folders), log }),
       workspaces: new DiskWorkspaces(folders.tmp),
+      free: () => freeBytes(dataDir),
+      openJournal: (name) => journals.open(name),
       [Symbol.asyncDispose]: () => withStorageErrors('release', dataDir, () => lock[Symbol.asyncDispose]()),
     }
   } catch (error) {
     throw await openingError(dataDir, error)
   }
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await withStorageErrors('look at', folder, () => statfs(folder))
+  return bavail * bsize
 }
 
 async function makeRoot(dataDir: string): Promise<void> {

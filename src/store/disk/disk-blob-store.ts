@@ -11,6 +11,9 @@ import { type DurableFolders, syncFolder } from './durable-folders.ts'
 import type { GrowingFile } from './growing-file.ts'
 import { errnoOf, storageError, unlessMissing, withStorageErrors } from './storage-error.ts'
 
+/** The unit in which every file system tells `st_blocks`, whatever its own blocks are. */
+const STAT_BLOCK_BYTES = 512
+
 /**
  * Blobs as read-only files of a data folder:
  *
@@ -104,11 +107,12 @@ export class DiskBlobStore implements BlobStore {
     await withStorageErrors('delete', path, () => unlessMissing(rm(path), undefined))
   }
 
-  async *list(): AsyncIterable<BlobStat> {
-    for (const shard of await this.#names(this.#root)) {
+  async *list(prefix = ''): AsyncIterable<BlobStat> {
+    const shards = prefix.length < 2 ? await this.#names(this.#root) : [prefix.slice(0, 2)]
+    for (const shard of shards) {
       for (const digest of await this.#names(join(this.#root, shard))) {
         // Whatever else lies there (a file of the operator, a copy in progress) is no blob.
-        if (!digest.startsWith(shard)) continue
+        if (!digest.startsWith(shard) || !digest.startsWith(prefix)) continue
         const found = await this.stat(digest)
         if (found !== undefined) yield found
       }
@@ -146,7 +150,12 @@ export class DiskBlobStore implements BlobStore {
 }
 
 function blobStat(digest: string, facts: BigIntStats): BlobStat {
-  return { digest, size: Number(facts.size), fingerprint: `${facts.size}-${facts.mtimeNs}-${facts.ino}` }
+  return {
+    digest,
+    size: Number(facts.size),
+    diskBytes: Number(facts.blocks) * STAT_BLOCK_BYTES,
+    fingerprint: `${facts.size}-${facts.mtimeNs}-${facts.ino}`,
+  }
 }
 
 class DiskOpenBlob implements OpenBlob {

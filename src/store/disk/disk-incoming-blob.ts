@@ -33,6 +33,9 @@ export class DiskIncomingBlob implements IncomingBlob {
     return this.#size
   }
 
+  /** The disk itself tells when it is full. */
+  async expect(): Promise<void> {}
+
   async append(bytes: Uint8Array): Promise<void> {
     const file = this.#open()
     if (this.#digest !== undefined) throw closedError('its digest was taken')

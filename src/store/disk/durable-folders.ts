@@ -3,6 +3,17 @@ import { dirname, join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { errnoOf } from './storage-error.ts'
 
+/** Who may enter the folders of a store, and read its files. */
+export interface Modes {
+  readonly folder: number
+  readonly file: number
+}
+
+/** The user and the group of this process: for content. */
+export const GROUP_MODES: Modes = { folder: 0o750, file: 0o640 }
+/** The user of this process alone: for what is secret or personal. */
+export const PRIVATE_MODES: Modes = { folder: 0o700, file: 0o600 }
+
 /**
  * The folders below one data folder. A folder that this has made, or found, survives a power cut: its entry in the
  * folder above is on disk. Everything here throws bare system errors; the stores map them.
@@ -14,16 +25,18 @@ export class DurableFolders {
   readonly tmp: string
   /** Where damaged files are kept as evidence. */
   readonly quarantine: string
+  readonly modes: Modes
   readonly #known = new LRUCache<string, true>({ max: 10_000 })
   readonly #pending = new Map<string, Promise<void>>()
 
-  constructor(root: string) {
+  constructor(root: string, modes: Modes = GROUP_MODES) {
     this.root = root
+    this.modes = modes
     this.tmp = join(root, 'tmp')
     this.quarantine = join(root, 'quarantine')
   }
 
-  /** Makes a folder below the root and those above it (mode 0750); fine if they are there. */
+  /** Makes a folder below the root and those above it; fine if they are there. */
   async ensure(folder: string): Promise<void> {
     if (folder === this.root || this.#known.has(folder)) return
     const pending = this.#pending.get(folder)
@@ -50,7 +63,7 @@ export class DurableFolders {
     const parent = dirname(folder)
     await this.ensure(parent)
     try {
-      await mkdir(folder, { mode: 0o750 })
+      await mkdir(folder, { mode: this.modes.folder })
     } catch (error) {
       if (errnoOf(error) !== 'EEXIST') throw error
     }

@@ -27,12 +27,12 @@ export class MemoryBlobStore implements BlobStore {
       this.#writes += 1
       this.#blobs.set(digest, { bytes: Buffer.from(bytes), fingerprint: `${bytes.length}-${this.#writes}` })
     }
-    return { digest, size: bytes.length, fingerprint: this.#blobs.get(digest)?.fingerprint ?? '' }
+    return statOf(digest, this.#blobs.get(digest) ?? { bytes: Buffer.from(bytes), fingerprint: '' })
   }
 
   async stat(digest: string): Promise<BlobStat | undefined> {
     const held = this.#blobs.get(digest)
-    return held && { digest, size: held.bytes.length, fingerprint: held.fingerprint }
+    return held && statOf(digest, held)
   }
 
   async open(digest: string): Promise<OpenBlob | undefined> {
@@ -70,11 +70,13 @@ export class MemoryBlobStore implements BlobStore {
     this.#blobs.delete(digest)
   }
 
-  async *list(): AsyncIterable<BlobStat> {
-    for (const [digest, held] of [...this.#blobs]) {
-      yield { digest, size: held.bytes.length, fingerprint: held.fingerprint }
-    }
+  async *list(prefix = ''): AsyncIterable<BlobStat> {
+    for (const [digest, held] of [...this.#blobs]) if (digest.startsWith(prefix)) yield statOf(digest, held)
   }
+}
+
+function statOf(digest: string, { bytes, fingerprint }: Held): BlobStat {
+  return { digest, size: bytes.length, diskBytes: bytes.length, fingerprint }
 }
 
 class MemoryOpenBlob implements OpenBlob {
@@ -116,6 +118,9 @@ class MemoryIncomingBlob implements IncomingBlob {
   get size(): number {
     return this.#size
   }
+
+  /** Memory has no limit here. */
+  async expect(): Promise<void> {}
 
   async append(bytes: Uint8Array): Promise<void> {
     if (this.#digest !== undefined || this.#disposed) throw closedError('write')

@@ -55,7 +55,12 @@ function repositories(more: Partial<ConstructorParameters<typeof GitRepositories
     limits: LIMITS,
     idleTimeoutMs: 60_000,
     retries: 0,
-    observer: { answered: () => undefined, received: () => undefined, retried: () => undefined },
+    observer: {
+      sending: () => undefined,
+      answered: () => undefined,
+      received: () => undefined,
+      retried: () => undefined,
+    },
     log: silentLog(),
     allowFile: true,
     ...more,

@@ -1,0 +1,17 @@
+import type { Page, PageRequest } from './operations.ts'
+
+/** What a client asks for: `cursor` is what it was given as `next`, and nothing else to it. */
+interface PageQuery {
+  readonly cursor?: string | undefined
+  readonly limit: number
+}
+
+/** Which part of a list a client asks for. A cursor that we never gave is one like any other: behind some name. */
+export function pageRequest({ cursor, limit }: PageQuery): PageRequest {
+  return { limit, ...(cursor === undefined ? {} : { after: Buffer.from(cursor, 'base64url').toString() }) }
+}
+
+/** The document of a part of a list. */
+export function pageOf<Item>({ items, next }: Page<Item>): { items: Item[]; next: string | null } {
+  return { items: [...items], next: next === undefined ? null : Buffer.from(next).toString('base64url') }
+}

@@ -1,0 +1,366 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Log } from '../../log.ts'
+import type { Sha256 } from '../../protocol/package-hash.ts'
+import type { Journal } from '../../store/journal.ts'
+import { BlobClaims } from './blob-claims.ts'
+import { type HeldItem, isSameItem } from './held-item.ts'
+import { lineOf, parseInventoryLine, snapshotLines } from './inventory-line.ts'
+import { ItemIndex, type ItemPage, type ItemQuery } from './item-index.ts'
+import { type ItemKind, kindOfName } from './item-name.ts'
+
+/** With so many lines after it, a snapshot is made anew. */
+const MAX_CHANGES = 10_000
+const MIN_CHANGES_AT_START = 1_000
+/** The comparison with the records works so long, and then leaves the disk to others for three times as long. */
+const WORK_MS = 25
+const PAUSE_MS = 75
+const RETRY_MS = 30_000
+const WARN_EVERY_MS = 60_000
+
+/** What the records of one part of the stock say. */
+export interface Recorded {
+  readonly items: readonly HeldItem[]
+  /** Blobs that a release needs. */
+  readonly evidence: Iterable<Sha256>
+}
+
+/** The records, which alone are true. */
+export interface ItemSource {
+  readonly kind: ItemKind
+  /** Everything that is recorded, in parts, in any order. @throws MirrorError `STORAGE_FAILED` */
+  recorded(): AsyncIterable<Recorded>
+  /** What is recorded of one item now. @throws MirrorError `STORAGE_FAILED` */
+  readItem(name: string): Promise<HeldItem | undefined>
+}
+
+/** What `Inventory` is made of. */
+export interface InventoryParts {
+  readonly log: Log
+  /** Where a copy is kept from one process to the next; without it, every start reads all records. The caller closes it. */
+  readonly journal?: Journal
+  /** Called when an item is not held any more. */
+  readonly onRemoved?: (name: string) => void
+}
+
+/**
+ * What is held, in memory, for whoever looks at more than one item: lists, counts, eviction. It is a copy of the
+ * records, and loses to them: it starts from the journal, which a crash at any moment leaves usable, and is then
+ * compared with all records in the background. Whoever wants one item looks into its record (`Catalogue`).
+ */
+export class Inventory {
+  /** For whoever is about to record something that points to a blob. */
+  readonly claims = new BlobClaims()
+  readonly #index = new ItemIndex()
+  #evidence = new Set<Sha256>()
+  readonly #parts: InventoryParts
+  /** Names whose records are being written, and how often at this moment. */
+  readonly #changing = new Map<string, number>()
+  /** While everything is loaded or compared: what has changed meanwhile is better known here. */
+  #changed: Set<string> | undefined = new Set()
+  #newEvidence: Set<Sha256> | undefined = new Set()
+  readonly #complete = Promise.withResolvers<void>()
+  readonly #reconciled = Promise.withResolvers<void>()
+  #isComplete = false
+  #sources: readonly ItemSource[] = []
+  #starting: Promise<void> | undefined
+  #lines = 0
+  #compacting: Promise<void> | undefined
+  #reconciling: Promise<void> | undefined
+  #warnedAt = Number.NEGATIVE_INFINITY
+
+  constructor(parts: InventoryParts) {
+    this.#parts = parts
+  }
+
+  /** True once everything that was held at the start is known here. */
+  get isComplete(): boolean {
+    return this.#isComplete
+  }
+
+  /** Resolves then. @throws the reason of `signal`, if that comes first */
+  whenComplete(signal?: AbortSignal): Promise<void> {
+    return unlessAborted(this.#complete.promise, signal)
+  }
+
+  /** Resolves when the copy has been compared with all records. @throws the reason of `signal`, if that comes first */
+  whenReconciled(signal?: AbortSignal): Promise<void> {
+    return unlessAborted(this.#reconciled.promise, signal)
+  }
+
+  /** Undefined if nothing of this name is known to be held. */
+  get(name: string): HeldItem | undefined {
+    return this.#index.get(name)
+  }
+
+  /** The items that keep a blob. */
+  ownersOf(digest: Sha256): readonly HeldItem[] {
+    return this.#index.ownersOf(digest)
+  }
+
+  /** True if an item keeps the blob, or a release has it as evidence. May be true for evidence that was just forgotten. */
+  needs(digest: Sha256): boolean {
+    return this.#evidence.has(digest) || this.ownersOf(digest).length > 0
+  }
+
+  /** All items at this moment, packages first, each kind in the order of the names. */
+  all(): readonly HeldItem[] {
+    return this.#index.all()
+  }
+
+  /** Some items in the order of their names. */
+  page(query: ItemQuery): ItemPage {
+    return this.#index.page(query)
+  }
+
+  /** How many of a kind are held, of one origin or of all. */
+  count(kind: ItemKind, origin?: string): number {
+    return this.#index.count(kind, origin)
+  }
+
+  /** The sizes of all of a kind, added up. */
+  bytes(kind: ItemKind): number {
+    return this.#index.bytes(kind)
+  }
+
+  /**
+   * Runs `write`, which changes the record of an item and says what it is then: that is what is held from now on. Changes
+   * of one name must not overlap. @throws what `write` throws
+   */
+  async change(name: string, write: () => Promise<HeldItem | undefined>): Promise<void> {
+    this.#changing.set(name, (this.#changing.get(name) ?? 0) + 1)
+    this.#changed?.add(name)
+    try {
+      // On the disk before the record is: so the next process knows what it has to look at.
+      await this.#write({ changing: name })
+      this.#set(name, await write())
+    } catch (error) {
+      await this.#reread(name)
+      throw error
+    } finally {
+      const running = this.#changing.get(name) ?? 0
+      if (running > 1) this.#changing.set(name, running - 1)
+      else this.#changing.delete(name)
+    }
+  }
+
+  /** These blobs are evidence of a release that was recorded. */
+  addEvidence(digests: Iterable<Sha256>): void {
+    const added: Sha256[] = []
+    for (const digest of digests) {
+      this.#newEvidence?.add(digest)
+      if (this.#evidence.has(digest)) continue
+      this.#evidence.add(digest)
+      added.push(digest)
+    }
+    if (added.length > 0) void this.#write({ evidence: added })
+  }
+
+  /** Loads the copy, then compares it with the records; goes on until that is done. Never rejects. */
+  start(sources: readonly ItemSource[], signal: AbortSignal): Promise<void> {
+    this.#sources = sources
+    this.#starting = this.#start(signal)
+    return this.#starting
+  }
+
+  /**
+   * Compares everything with the records, which are right, and keeps the result for the next start. At leisure, once
+   * the inventory is complete; who asks while this is being done joins. @throws MirrorError `STORAGE_FAILED`; the reason of `signal`
+   */
+  reconcile(signal: AbortSignal): Promise<void> {
+    this.#reconciling ??= this.#reconcile(signal).finally(() => {
+      this.#reconciling = undefined
+    })
+    return this.#reconciling
+  }
+
+  /** Waits until the copy is written; the signal of `start` must be aborted. The caller closes the journal then. */
+  async close(): Promise<void> {
+    await this.#starting
+    await this.#compacting
+  }
+
+  async #start(signal: AbortSignal): Promise<void> {
+    const changed = this.#changed ?? new Set()
+    const loaded = await this.#load(changed).catch((error: unknown) => {
+      this.#parts.log.warn({ err: error }, 'could not read the inventory; it is made anew from the records')
+      return false
+    })
+    if (loaded) this.#setComplete()
+    for (;;) {
+      try {
+        await this.reconcile(signal)
+        return
+      } catch (error) {
+        if (signal.aborted) return
+        this.#parts.log.warn({ err: error }, 'could not compare the inventory with the records; trying again later')
+      }
+      await delay(RETRY_MS, undefined, { signal, ref: false }).catch(() => undefined)
+      if (signal.aborted) return
+    }
+  }
+
+  async #reconcile(signal: AbortSignal): Promise<void> {
+    this.#changed ??= new Set(this.#changing.keys())
+    this.#newEvidence ??= new Set()
+    const [changed, newEvidence] = [this.#changed, this.#newEvidence]
+    const evidence = new Set<Sha256>()
+    const seen = new Set<HeldItem>()
+    let differences = 0
+    const pace = new Pace(signal)
+    for (const source of this.#sources) {
+      for await (const part of source.recorded()) {
+        for (const digest of part.evidence) evidence.add(digest)
+        for (const item of part.items) {
+          if (changed.has(item.name)) continue
+          const known = this.get(item.name)
+          const same = known !== undefined && isSameItem(known, item)
+          if (!same) this.#index.set(item)
+          if (!same) differences += 1
+          seen.add(same ? known : item)
+        }
+        signal.throwIfAborted()
+        if (this.#isComplete) await pace.rest()
+      }
+    }
+    differences += await this.#dropUnseen(seen, changed)
+    for (const digest of newEvidence) evidence.add(digest)
+    this.#evidence = evidence
+    this.#changed = undefined
+    this.#newEvidence = undefined
+    if (this.#isComplete && differences > 0) {
+      this.#parts.log.info({ differences }, 'the inventory was not what the records say; put right')
+    }
+    const mustSave = !this.#isComplete || differences > 0 || this.#lines > MIN_CHANGES_AT_START
+    this.#setComplete()
+    this.#reconciled.resolve()
+    if (mustSave) await this.#compact()
+  }
+
+  #setComplete(): void {
+    this.#isComplete = true
+    this.#complete.resolve()
+  }
+
+  /** True if there was a whole snapshot. */
+  async #load(changed: ReadonlySet<string>): Promise<boolean> {
+    const { journal } = this.#parts
+    if (journal === undefined) return false
+    let first = true
+    const unsettled = new Set<string>()
+    for await (const entry of journal.read()) {
+      const fact = parseInventoryLine(entry)
+      if (first && fact?.kind !== 'start') return false
+      first = false
+      this.#lines += 1
+      if (fact === undefined || fact.kind === 'start') continue
+      if (fact.kind === 'evidence') {
+        for (const digest of fact.digests) this.#evidence.add(digest)
+        continue
+      }
+      const name = fact.kind === 'held' ? fact.item.name : fact.name
+      if (changed.has(name)) continue
+      if (fact.kind === 'held') this.#index.set(fact.item)
+      if (fact.kind === 'gone') this.#index.delete(name)
+      if (fact.kind === 'changing') unsettled.add(name)
+      else unsettled.delete(name)
+    }
+    // The last process ended while their records were written.
+    for (const name of unsettled) if (!changed.has(name)) await this.#reread(name)
+    this.#lines = Math.max(0, this.#lines - this.#index.count('package') - this.#index.count('module'))
+    return !first
+  }
+
+  async #dropUnseen(seen: ReadonlySet<HeldItem>, changed: ReadonlySet<string>): Promise<number> {
+    const before = this.all().filter((item) => !seen.has(item))
+    let dropped = 0
+    for (const item of before) {
+      if (changed.has(item.name) || this.get(item.name) !== item) continue
+      await this.#reread(item.name)
+      dropped += 1
+    }
+    return dropped
+  }
+
+  /** Takes what is recorded of one item, unless that cannot be read. */
+  async #reread(name: string): Promise<void> {
+    const source = this.#sources.find(({ kind }) => kind === kindOfName(name))
+    if (source === undefined) return
+    try {
+      this.#set(name, await source.readItem(name))
+    } catch (error) {
+      this.#warn(error)
+    }
+  }
+
+  #set(name: string, item: HeldItem | undefined): void {
+    if (item !== undefined) this.#index.set(item)
+    else if (this.#index.delete(name)) this.#parts.onRemoved?.(name)
+    void this.#write(lineOf(name, item))
+  }
+
+  /** Never rejects: what is not written is found when the records are compared. */
+  async #write(line: unknown): Promise<void> {
+    const { journal } = this.#parts
+    if (journal === undefined) return
+    try {
+      this.#lines += 1
+      await journal.append(line, 'written')
+    } catch (error) {
+      this.#warn(error)
+    }
+    if (this.#isComplete && this.#lines > MAX_CHANGES) void this.#compact()
+  }
+
+  #compact(): Promise<void> {
+    this.#compacting ??= this.#replace().finally(() => {
+      this.#compacting = undefined
+    })
+    return this.#compacting
+  }
+
+  async #replace(): Promise<void> {
+    this.#lines = 0
+    const facts = { evidence: [...this.#evidence], changing: [...this.#changing.keys()] }
+    try {
+      await this.#parts.journal?.replace(snapshotLines(this.all(), facts))
+    } catch (error) {
+      this.#warn(error)
+    }
+  }
+
+  #warn(error: unknown): void {
+    const now = performance.now()
+    if (now - this.#warnedAt < WARN_EVERY_MS) return
+    this.#warnedAt = now
+    this.#parts.log.warn({ err: error }, 'could not keep the inventory; it is made right at the next start')
+  }
+}
+
+/** Lets others work: it rests three times as long as it works. */
+class Pace {
+  readonly #signal: AbortSignal
+  #since = performance.now()
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  async rest(): Promise<void> {
+    if (performance.now() - this.#since < WORK_MS) return
+    await delay(PAUSE_MS, undefined, { signal: this.#signal, ref: false })
+    this.#since = performance.now()
+  }
+}
+
+async function unlessAborted(done: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return done
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    await Promise.race([done, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}

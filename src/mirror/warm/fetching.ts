@@ -1,0 +1,79 @@
+import { untilAborted } from '../deadline.ts'
+import type { JobContext } from '../jobs/job-kind.ts'
+import type { Mirror } from '../mirror.ts'
+import type { ModuleId } from '../module-fetches.ts'
+import type { ModuleRecord } from '../module-record.ts'
+import type { Modules } from '../modules.ts'
+import { formatModuleName } from '../stock/item-name.ts'
+import type { View } from '../view.ts'
+import { findLockConflict } from './lock-comparison.ts'
+import { originCall } from './origin-call.ts'
+import type { Refusal } from './outcomes.ts'
+import { orRefuse, type WarmPackage, type WarmWork } from './warm-work.ts'
+
+/** A module's repository may have a long history. */
+const MODULE_MS = 20 * 60_000
+
+/** What fetching works with. */
+export interface FetchingParts {
+  readonly mirror: Pick<Mirror, 'obtainArchive' | 'hashArchive'>
+  readonly modules: Pick<Modules, 'locate' | 'find'>
+  readonly view: View
+}
+
+/** Brings what is wanted, by the same ways as clients do, and settles it in a job. */
+export class Fetching implements WarmWork {
+  readonly #job: JobContext
+  readonly #parts: FetchingParts
+
+  constructor(job: JobContext, parts: FetchingParts) {
+    this.#job = job
+    this.#parts = parts
+  }
+
+  get signal(): AbortSignal {
+    return this.#job.signal
+  }
+
+  each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
+    return this.#job.each(items, work)
+  }
+
+  refuse(item: string, refusal: Refusal): void {
+    this.#job.settle(item, refusal)
+  }
+
+  async module(id: ModuleId): Promise<ModuleRecord | undefined> {
+    const { modules, view } = this.#parts
+    const name = formatModuleName(id)
+    this.#job.add([{ item: name }])
+    return await orRefuse(this, name, async () => {
+      if (!this.#job.settled.has(name)) {
+        const { value, outcome } = await modules.locate(view, id, originCall(this.signal, MODULE_MS))
+        const held = outcome === 'hit' || outcome === 'stale'
+        this.#job.settle(name, held ? { outcome: 'held' } : { outcome: 'done', bytes: value.size })
+      }
+      return await modules.find(view, id)
+    })
+  }
+
+  async packages(packages: readonly WarmPackage[]): Promise<void> {
+    this.#job.add(packages.map(({ name }) => ({ item: name })))
+    const open = packages.filter(({ name }) => !this.#job.settled.has(name))
+    await this.#job.each(open, (wanted) => this.#fetch(wanted))
+  }
+
+  async #fetch({ name, id, locks }: WarmPackage): Promise<void> {
+    const { mirror, view } = this.#parts
+    await orRefuse(this, name, async () => {
+      const { value, outcome } = await mirror.obtainArchive(view, id, {
+        call: originCall(this.signal),
+        onProgress: ({ bytes, size }) => this.#job.progress(name, bytes, size),
+      })
+      const hashAll = () => untilAborted(mirror.hashArchive(value), this.signal)
+      const conflict = await findLockConflict(locks, value.digest, hashAll)
+      if (conflict !== undefined) this.refuse(name, conflict)
+      else this.#job.settle(name, outcome === 'hit' ? { outcome: 'held' } : { outcome: 'done', bytes: value.size })
+    })
+  }
+}
