@@ -1,7 +1,7 @@
 import type { Job, JobItem } from '../../admin/schema/jobs.ts'
 import { note } from '../terminal/output.ts'
 import type { JobDisplay } from './display.ts'
-import { formatBadItem, formatBytes, formatPace, isBad } from './progress-text.ts'
+import { formatBytes, formatItemResult, formatPace, isTelling } from './progress-text.ts'
 import { Rate } from './rate.ts'
 
 const SHORTEST_MS = 1_000
@@ -9,7 +9,7 @@ const LONGEST_MS = 10_000
 
 /**
  * A job in plain lines, for logs: the first after a second, then in growing distances of up to ten seconds, so that a
- * job of an hour does not fill a page with each minute. What is not well has its line at once.
+ * job of an hour does not fill a page with each minute. What is not well, or was mended, has its line at once.
  */
 export class ProgressLines implements JobDisplay {
   readonly #now: () => number
@@ -39,9 +39,9 @@ export class ProgressLines implements JobDisplay {
   }
 
   item(item: JobItem): void {
-    if (!isBad(item.outcome) || this.#told.has(item.item)) return
+    if (!isTelling(item) || this.#told.has(item.item)) return
     this.#told.add(item.item)
-    this.#write(formatBadItem(this.#kind, item))
+    this.#write(formatItemResult(this.#kind, item))
   }
 
   say(text: string): void {

@@ -29,14 +29,18 @@ test('a line tells items, bytes, rate and the time that is left', () => {
   expect(lines[4]).toBe('warm: 5 of 20 items, 5 MB of 20 MB, 1 MB/s, 15 s left')
 })
 
-test('what is not well is told at once, once, with its reason', () => {
+test('what is not well or was mended is told at once, once, with its reason', () => {
   const { lines, display } = show(0)
   display.item(badItem())
   display.item(badItem())
   display.item(badItem({ item: 'x', outcome: null }))
   display.item(badItem({ item: 'x', outcome: 'held' }))
+  const { reason: _, ...well } = badItem({ item: 'y', outcome: 'done' })
+  display.item(well)
+  display.item({ item: 'z', outcome: 'done', bytes: 0, reason: 'it was damaged, and was fetched again' })
   expect(lines).toEqual([
     'registry.terraform.io/acme/widget 1.0.0 linux_amd64: refused: no listed key made the signature (SIGNATURE_INVALID)',
+    'z: fetched: it was damaged, and was fetched again',
   ])
 })
 
