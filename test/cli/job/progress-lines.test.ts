@@ -55,3 +55,14 @@ test('a job that has not begun waits', () => {
   display.update(job({ state: 'queued' }))
   expect(lines).toEqual(['warm: waits until other jobs are done'])
 })
+
+test('while nothing happens, a line in ten seconds is enough', () => {
+  const lines: string[] = []
+  let now = 0
+  const display = new ProgressLines(
+    () => now,
+    (line) => lines.push(line),
+  )
+  for (now = 0; now <= 35_000; now += 100) display.update(job())
+  expect(lines).toEqual(Array.from({ length: 4 }, () => 'warm: 0 of 2 items, 0 B of 2 MB'))
+})
