@@ -22,7 +22,10 @@ export interface Page<Item> {
   readonly next?: string | undefined
 }
 
-type Awaitable<T> = T | Promise<T>
+/** A document that is not changed any more: what use cases give. */
+export type Fixed<T> = T extends object ? { readonly [K in keyof T]: Fixed<T[K]> } : T
+
+type Awaitable<T> = Fixed<T> | Promise<Fixed<T>>
 
 /** Pieces of work that go on by themselves. */
 export interface JobOperations {
@@ -31,7 +34,7 @@ export interface JobOperations {
   get(id: string): Awaitable<Job>
   items(id: string, page: PageRequest & { readonly outcome?: JobOutcome }): Awaitable<Page<JobItem>>
   /** From how it stands now to its end. Keeps a bounded backlog for who reads slowly. */
-  events(id: string, signal: AbortSignal): AsyncIterable<JobEvent>
+  events(id: string, signal: AbortSignal): AsyncIterable<Fixed<JobEvent>>
   cancel(id: string): Awaitable<Job>
 }
 
@@ -48,27 +51,32 @@ export interface StockQuery extends PageRequest {
 export interface Operations {
   readonly jobs: JobOperations
   readonly warm: {
-    plan(request: WarmRequest, signal: AbortSignal): Promise<WarmPlan>
-    start(request: WarmRequest): Promise<Job>
+    plan(request: WarmRequest, signal: AbortSignal): Promise<Fixed<WarmPlan>>
+    start(request: WarmRequest): Promise<Fixed<Job>>
   }
-  readonly verify: { start(request: VerifyRequest): Promise<Job> }
+  readonly verify: { start(request: VerifyRequest): Promise<Fixed<Job>> }
   readonly stock: {
-    listPackages(query: StockQuery): Promise<Page<HeldPackage>>
-    listModules(query: StockQuery): Promise<Page<HeldModule>>
+    listPackages(query: StockQuery): Promise<Page<Fixed<HeldPackage>>>
+    listModules(query: StockQuery): Promise<Page<Fixed<HeldModule>>>
   }
   readonly statistics: { read(): Awaitable<Statistics> }
-  readonly origins: { list(): Awaitable<readonly OriginState[]> }
+  readonly origins: { list(): Awaitable<OriginState[]> }
   readonly pins: {
     list(page: PageRequest): Awaitable<Page<PinSet>>
     /** @throws MirrorError `ITEM_NOT_FOUND` */
     get(name: string): Awaitable<PinSet>
-    put(name: string, request: PinRequest): Promise<PinSet>
+    put(name: string, request: PinRequest): Promise<Fixed<PinSet>>
     /** @throws MirrorError `ITEM_NOT_FOUND` */
     delete(name: string): Promise<void>
   }
-  readonly purge: { purge(scope: PurgeScope, options: { readonly forget: boolean }): Promise<PurgeResult> }
-  /** Gives an outcome `changed` where there are other bytes and `accept` was not given. */
-  readonly refresh: { refresh(request: RefreshRequest): Promise<RefreshResult> }
+  readonly purge: { purge(scope: PurgeScope, options: { readonly forget: boolean }): Promise<Fixed<PurgeResult>> }
+  readonly refresh: {
+    /** @throws MirrorError `ACCEPT_REQUIRED` where there are other bytes and `accept` was not given */
+    refresh(
+      request: Omit<RefreshRequest, 'accept'>,
+      options: { readonly accept: boolean },
+    ): Promise<Fixed<RefreshResult>>
+  }
   /** Asks no origin. */
-  readonly explain: { explain(address: string, version: string | undefined): Promise<Explanation> }
+  readonly explain: { explain(address: string, version: string | undefined): Promise<Fixed<Explanation>> }
 }

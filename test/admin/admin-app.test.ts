@@ -196,7 +196,10 @@ describe('routes', () => {
     const result = { address: 'acme/widget', version: '1.0.0', added: [], changes }
     await using other = await openAdminStage({
       refresh: {
-        refresh: async ({ accept }) => ({ ...result, outcome: accept ? ('replaced' as const) : ('changed' as const) }),
+        async refresh({ address }, { accept }) {
+          if (accept) return { ...result, outcome: 'replaced' }
+          throw new MirrorError('ACCEPT_REQUIRED', 'other bytes', { address, version: '1.0.0', changes })
+        },
       },
     })
     const body = { address: 'acme/widget', version: '1.0.0' }
@@ -204,7 +207,7 @@ describe('routes', () => {
     expect([refused.status, refused.json]).toEqual([409, { ...result, outcome: 'changed' }])
     expect((await other.ask('/refresh', { method: 'POST', body: { ...body, accept: true } })).status).toBe(200)
     expect(await other.audit()).toMatchObject([
-      { action: 'refresh', target: 'acme/widget 1.0.0', result: 'refused' },
+      { action: 'refresh', target: 'acme/widget 1.0.0', result: 'refused', code: 'ACCEPT_REQUIRED' },
       { action: 'refresh', target: 'acme/widget 1.0.0', result: 'done' },
     ])
   })
