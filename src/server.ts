@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createOperations } from './admin-operations.ts'
+import { createOperations, type RunningOperations } from './admin-operations.ts'
 import { type AdminServer, type AdminServerParts, openAdminServer } from './admin-server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
@@ -92,14 +92,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       : opened.use(await createUpstreams(parts, { folder, metrics, origins, space, instanceId }))
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
-  const useCases = createUseCases({
+  const useCases = await createUseCases({
     config,
     state,
-    view,
     now,
     log,
     folder,
-    inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
     space,
     pins,
@@ -144,7 +142,10 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
     ),
   )
-  const operations = createOperations({ config, useCases, pins, origins })
+  const operations = createOperations({
+    ...{ config, useCases, folder, state, checked, space, pins, origins, metrics, view, now, log },
+    shutdown: shutdown.signal,
+  })
   const admin = await openAdmin(parts, { state, operations, identity, metrics, onHandshakeFailure })
   if (admin !== undefined) opened.defer(() => admin.close(0))
   const listener = await openListener({
@@ -158,9 +159,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   lifecycle = 'ready'
   void useCases.takeStock()
   void space.watch()
-  void useCases.jobs
-    .resumeAll()
-    .catch((error: unknown) => log.error({ err: error }, 'could not take up the jobs of before'))
+  void operations.resume()
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
@@ -172,7 +171,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     close(graceMs) {
       lifecycle = 'draining'
       const listeners = admin === undefined ? [listener] : [listener, admin]
-      closing ??= closeAll({ listeners, graceMs, shutdown, useCases, resources })
+      closing ??= closeAll({ listeners, graceMs, shutdown, operations, useCases, resources })
       return closing
     },
   }
@@ -226,7 +225,7 @@ function createSpace(
   const space = new Space({
     blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
     limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
-    diskFree: () => folder.free(),
+    diskFree: () => folder.freeBytes(),
     shutdown,
     log,
     onChange: () => {
@@ -254,12 +253,13 @@ async function closeAll(parts: {
   listeners: readonly Pick<Listener, 'close'>[]
   graceMs: number
   shutdown: AbortController
+  operations: RunningOperations
   useCases: UseCases
   resources: AsyncDisposableStack
 }): Promise<void> {
-  const { listeners, graceMs, shutdown, useCases, resources } = parts
+  const { listeners, graceMs, shutdown, operations, useCases, resources } = parts
   await using _resources = resources
-  await Promise.all([...listeners.map((each) => each.close(graceMs)), useCases.jobs.close()])
+  await Promise.all([...listeners.map((each) => each.close(graceMs)), operations.close()])
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
   await useCases.close()
 }

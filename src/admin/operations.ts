@@ -16,10 +16,10 @@ export interface PageRequest {
   readonly limit: number
 }
 
-/** A part of a list; `next` is the `after` of the following one, undefined at the end. */
+/** A part of a list; `next` is the `after` or `cursor` of the following one; there is none at the end. */
 export interface Page<Item> {
   readonly items: readonly Item[]
-  readonly next?: string | undefined
+  readonly next?: string | null | undefined
 }
 
 /** A document that is not changed any more: what use cases give. */
@@ -39,7 +39,9 @@ export interface JobOperations {
 }
 
 /** Which packages or modules: parts of their names, exact but for `q`. */
-export interface StockQuery extends PageRequest {
+export interface StockQuery {
+  readonly cursor?: string
+  readonly limit: number
   readonly origin?: string
   readonly namespace?: string
   readonly name?: string
@@ -56,8 +58,8 @@ export interface Operations {
   }
   readonly verify: { start(request: VerifyRequest): Promise<Fixed<Job>> }
   readonly stock: {
-    listPackages(query: StockQuery): Promise<Page<Fixed<HeldPackage>>>
-    listModules(query: StockQuery): Promise<Page<Fixed<HeldModule>>>
+    listPackages(query: StockQuery, signal: AbortSignal): Promise<Page<Fixed<HeldPackage>>>
+    listModules(query: StockQuery, signal: AbortSignal): Promise<Page<Fixed<HeldModule>>>
   }
   readonly statistics: { read(): Awaitable<Statistics> }
   readonly origins: { list(): Awaitable<OriginState[]> }

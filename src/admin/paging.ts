@@ -12,10 +12,8 @@ export function pageRequest({ cursor, limit }: PageQuery): PageRequest {
   return { limit, ...(cursor === undefined ? {} : { after: Buffer.from(cursor, 'base64url').toString() }) }
 }
 
-/** The document of a part of a list. */
+/** The document of a part of a list that goes on behind a name. */
 export function pageOf<Item>({ items, next }: Page<Fixed<Item>>): { items: Item[]; next: string | null } {
-  return {
-    items: items.map((item) => plain<Item>(item)),
-    next: next === undefined ? null : Buffer.from(next).toString('base64url'),
-  }
+  const cursor = typeof next === 'string' ? Buffer.from(next).toString('base64url') : null
+  return { items: items.map((item) => plain<Item>(item)), next: cursor }
 }
