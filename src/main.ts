@@ -2,14 +2,17 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addClientConfig } from './cli/client-config.ts'
+import { CommandError } from './cli/command-error.ts'
 import { addConfigOptions, type ConfigOptions, loadConfigFor } from './cli/config-options.ts'
+import { HELP_LAYOUT } from './cli/help.ts'
+import { addOperatorCommands } from './cli/operator-commands.ts'
+import { printable } from './cli/terminal/printable.ts'
 import { describeConfig } from './config/describe.ts'
 import type { Config } from './config/schema.ts'
 import { isMirrorError } from './errors.ts'
-import { createLog, gatherLines, type Log } from './log.ts'
+import type { Log } from './log.ts'
 import type { RunningServer } from './server.ts'
 import { nameSources } from './source-stack.ts'
-import { startNotice } from './start-notice.ts'
 
 /** A SIGINT that comes again within this time is the same key stroke by another way. */
 const SAME_KEY_MS = 500
@@ -22,7 +25,7 @@ const program = new Command('terramirror')
   .description('A caching pull-through mirror for Terraform and OpenTofu that verifies everything it serves.')
   .version(version)
   .exitOverride()
-  .configureHelp({ subcommandTerm: (command) => command.name() })
+  .configureHelp(HELP_LAYOUT)
 
 addConfigOptions(program.command('serve', { isDefault: true }))
   .description('serve the mirror until it is told to stop')
@@ -45,6 +48,7 @@ addConfigOptions(program.command('healthcheck'))
   })
 
 addClientConfig(program)
+await addOperatorCommands(program, process.argv.slice(2))
 
 /** A setting without its option comes from `npm start --set …`: npm keeps options for itself. */
 function explainUnknown(word: string): string {
@@ -55,13 +59,14 @@ function explainUnknown(word: string): string {
 
 /** Serves until SIGTERM or SIGINT, then stops in good order. A second signal ends it at once. */
 async function serve(config: Config): Promise<void> {
+  const { createLog, gatherLines } = await import('./log.ts')
   const log = createLog(config.log, gatherLines(process.stderr))
   const stopping = Promise.withResolvers<number>()
   // Before the start: process 1 of a container is deaf to signals that it has not asked for.
   listenForSignals(log, stopping)
   log.debug({ config: describeConfig(config) }, 'configuration')
   // Loaded when it is needed: help and a wrong configuration are answered at once.
-  const { startServer } = await import('./server.ts')
+  const [{ startServer }, { startNotice }] = await Promise.all([import('./server.ts'), import('./start-notice.ts')])
   const server = await startServer({
     config,
     version,
@@ -102,13 +107,16 @@ function report(error: unknown): void {
     process.exitCode = error.exitCode === 0 ? 0 : 2
     return
   }
-  process.exitCode = 1
-  const text = isMirrorError(error)
+  process.exitCode = error instanceof CommandError ? error.exitCode : 1
+  // Nobody reads what we would say.
+  if (process.exitCode === 0) return
+  const isOurs = isMirrorError(error) || error instanceof CommandError
+  const text = isOurs
     ? error.message
     : error instanceof Error
       ? nameSources(error.stack ?? error.message)
       : String(error)
-  const lines = isMirrorError(error) ? text.split('\n') : [text]
+  const lines = isOurs ? printable(text).split('\n') : [text]
   process.stderr.write(lines.map((line) => `terramirror: ${line}\n`).join(''))
 }
 

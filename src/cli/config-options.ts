@@ -20,7 +20,11 @@ export function addConfigOptions(command: Command): Command {
     )
 }
 
-/** Loads the configuration that the options name. @throws MirrorError `CONFIGURATION` */
-export function loadConfigFor({ config: file, set }: ConfigOptions): Promise<Config> {
-  return loadConfig({ ...(file === undefined ? {} : { file }), set, cwd: process.cwd(), env: process.env })
+/**
+ * Loads the configuration that the options name; with `only`, these keys of it.
+ * @throws MirrorError `CONFIGURATION`
+ */
+export function loadConfigFor({ config: file, set }: ConfigOptions, only?: readonly (keyof Config)[]): Promise<Config> {
+  const chosen = { ...(file === undefined ? {} : { file }), ...(only === undefined ? {} : { only }) }
+  return loadConfig({ ...chosen, set, cwd: process.cwd(), env: process.env })
 }

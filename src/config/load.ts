@@ -21,6 +21,8 @@ export interface LoadOptions {
   readonly set: readonly string[]
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
+  /** Only these keys are read, the others stay at their defaults: their placeholders and mistakes are not looked at. */
+  readonly only?: readonly (keyof Config)[]
 }
 
 /**
@@ -39,6 +41,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     overrides.push(override)
     settings = applyOverride(settings, override)
   }
+  settings = pickKeys(settings, options.only)
   const problems: Problem[] = []
   const report = (path: KeyPath, message: string) => problems.push({ path, message, namesKey: false })
   const filled = await interpolate(settings, { env: options.env, folder: source.folder, report })
@@ -63,6 +66,11 @@ function withAdminTokenOfEnvironment(config: Config, env: NodeJS.ProcessEnv): Co
   if (data !== undefined) return { ...config, admin: { ...config.admin, token: data } }
   const message = `environment variable ${ADMIN_TOKEN_VARIABLE}: ${error?.issues[0]?.message}`
   throw new MirrorError('CONFIGURATION', message, { key: 'admin.token' })
+}
+
+function pickKeys(settings: unknown, only: LoadOptions['only']): unknown {
+  if (only === undefined) return settings
+  return Object.fromEntries(Object.entries(Object(settings)).filter(([key]) => only.some((wanted) => wanted === key)))
 }
 
 function withProxyOfEnvironment(config: Config, env: NodeJS.ProcessEnv): Config {
