@@ -69,11 +69,13 @@ export class ModuleCatalogue {
 
   /** The versions that are held, ascending. @throws MirrorError `STORAGE_FAILED` */
   async heldVersions(address: ModuleAddress): Promise<Version[]> {
-    const names = await this.#records.children(moduleKey(address))
-    return names
-      .map(parseVersion)
-      .filter((version) => version !== undefined)
-      .sort(compareVersions)
+    return toVersions(await this.#records.children(moduleKey(address)))
+  }
+
+  /** The versions that are held, and those of which is known what they were. Ascending. @throws MirrorError `STORAGE_FAILED` */
+  async recordedVersions(address: ModuleAddress): Promise<Version[]> {
+    const held = await this.#records.children(moduleKey(address))
+    return toVersions(new Set([...held, ...(await this.#records.children(pinKey(address)))]))
   }
 
   /** Every module of which there is a record. @throws MirrorError `STORAGE_FAILED` */
@@ -133,6 +135,12 @@ export class ModuleCatalogue {
       }),
     )
   }
+}
+
+function toVersions(names: Iterable<string>): Version[] {
+  return Array.from(names, parseVersion)
+    .filter((version) => version !== undefined)
+    .sort(compareVersions)
 }
 
 function moduleKey({ hostname, namespace, name, targetSystem }: ModuleAddress): RecordKey {

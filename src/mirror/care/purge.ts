@@ -55,7 +55,7 @@ export class Purge {
    *   `REQUEST_INVALID` for `forget` with a platform; `STORAGE_*`: what was removed until then stays removed
    */
   async purge(scope: PurgeScope, { forget }: { forget: boolean }): Promise<PurgeResult> {
-    if (scope.kind === 'module') return await this.#modules(scope)
+    if (scope.kind === 'module') return await this.#modules(scope, forget)
     if (forget && scope.platform !== undefined) throw forgetsVersions()
     return await this.#packages(scope, forget)
   }
@@ -85,15 +85,22 @@ export class Purge {
     return purged
   }
 
-  async #modules({ address, version }: PurgeScope & { kind: 'module' }): Promise<PurgeResult> {
+  async #modules(
+    { address, version }: PurgeScope & { kind: 'module' },
+    forget: boolean,
+  ): Promise<PurgeResult> {
     const { moduleCatalogue } = this.#parts
     const purged = new Purged()
-    for (const each of version === undefined ? await moduleCatalogue.heldVersions(address) : [version]) {
+    let forgotten = false
+    for (const each of version === undefined ? await moduleCatalogue.recordedVersions(address) : [version]) {
       const name = formatModuleName({ address, version: each })
       const record = await moduleCatalogue.read(address, each)
-      if (record !== undefined) await this.#remove([moduleItem(name, record)], purged)
+      const isPinned = record !== undefined && (await this.#remove([moduleItem(name, record)], purged))
+      if (!forget || isPinned) continue
+      forgotten ||= (await moduleCatalogue.recall(address, each)) !== undefined
+      await moduleCatalogue.forget(address, each)
     }
-    if (purged.isEmpty) throw notHeld([formatModuleAddress(address), version].filter(Boolean).join(' '))
+    if (purged.isEmpty && !forgotten) throw notHeld([formatModuleAddress(address), version].filter(Boolean).join(' '))
     return purged
   }
 

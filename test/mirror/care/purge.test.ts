@@ -154,4 +154,18 @@ describe('purging', () => {
     })
     expect(await care.blobs.stat(value.digest)).toBeUndefined()
   })
+  it('a module version must come again as it was, until it is forgotten, in this process too', async () => {
+    const care = await createCare()
+    const { modules, upstream } = care.module
+    const { value } = await modules.locate(everything, net, newCall())
+    const scope = { kind: 'module' as const, address: net.address }
+    await care.purge.purge(scope, { forget: false })
+    upstream.text = '# other files\n'
+    expect(await failureOf(modules.locate(everything, net, newCall()))).toMatchObject({ code: 'RELEASE_CHANGED' })
+    await care.purge.purge(scope, { forget: true })
+    care.module.clock.time += 60_000
+    expect((await modules.locate(everything, net, newCall())).value.digest).not.toBe(value.digest)
+    await care.purge.purge(scope, { forget: true })
+    expect(await failureOf(care.purge.purge(scope, { forget: true }))).toMatchObject({ code: 'ITEM_NOT_FOUND' })
+  })
 })
