@@ -14,6 +14,10 @@ import {
 
 /** How much text is read on after a fault, to name its place well. Recovery from garbage takes time and memory. */
 const RECOVERY_LENGTH = 65_536
+/** How much of it is looked at again for the place. */
+const MARGIN_LENGTH = 1_024
+/** The parser counts UTF-16 in bytes. */
+const CHARACTER_BYTES = 2
 const BOM = /^\ufeff/
 
 /** Reads the native syntax (`.tf`, lock files). Blocks its thread for up to some seconds a megabyte: see `hcl-worker.ts`. */
@@ -40,7 +44,7 @@ export class HclParser {
     const tree = this.#parser.parse(source, null, { progressCallback: (state) => faults.isHopeless(state) })
     if (tree === null) {
       this.#parser.reset()
-      throw new FileFault('Invalid syntax', lineAt(source, faults.firstOffset))
+      throw this.#findFirstFault(source.slice(0, faults.firstOffset / CHARACTER_BYTES + MARGIN_LENGTH))
     }
     try {
       const root = tree.rootNode
@@ -51,6 +55,17 @@ export class HclParser {
       throw error
     } finally {
       tree.delete()
+    }
+  }
+
+  /** Of a text that was given up, by its beginning: what comes after the fault took too long. */
+  #findFirstFault(beginning: string): FileFault {
+    const tree = this.#parser.parse(beginning)
+    try {
+      const root = tree?.rootNode
+      return root?.hasError ? describeFault(findFault(root)) : new FileFault('Invalid syntax')
+    } finally {
+      tree?.delete()
     }
   }
 }
@@ -72,11 +87,6 @@ class FaultWatch {
     this.#found = true
     return currentOffset > this.firstOffset + RECOVERY_LENGTH
   }
-}
-
-/** Offsets of the parser count UTF-16 in bytes. */
-function lineAt(text: string, byteOffset: number): number {
-  return text.slice(0, byteOffset / 2).split('\n').length
 }
 
 function lineOf(node: Node): number {

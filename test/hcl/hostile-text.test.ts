@@ -73,6 +73,15 @@ describe('hostile text', () => {
     await expect(readConfiguration(many)).rejects.toThrow('more than 2000 files')
   })
 
+  it('has the line of its first fault, however much garbage follows', async () => {
+    const good = numbered(20_000, (n) => `a${n} = 1\n`)
+    for (const after of [TEXTS.garbage?.slice(0, 300_000) ?? '', good.replaceAll('a', 'b')]) {
+      const { problems } = await readConfiguration(new Map([['main.tf', `${good})\n${after}`]]))
+      // Where garbage follows, the grammar takes the line before for a part of it.
+      expect(problems.map(({ line }) => line)).toEqual([expect.toBeOneOf([20_000, 20_001])])
+    }
+  })
+
   it('is given up when the caller does, at work or in the queue, and others are read', async () => {
     const stop = new AbortController()
     const large = new Map([['main.tf', TEXTS['open templates'] ?? '']])
