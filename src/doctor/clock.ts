@@ -1,0 +1,24 @@
+import type { CheckContext } from './check-context.ts'
+import { type Finding, findingsAbout } from './finding.ts'
+
+/** The header counts whole seconds, and an answer takes time. */
+const TOLERANCE_MS = 30_000
+/** From here on, certificates and signatures of today are refused. */
+const DANGER_MS = 10 * 60_000
+
+/** Holds this machine's clock against those of the origins, milliseconds since 1970. The median counts: one may be wrong. */
+export function judgeClock(dates: readonly number[], { now }: CheckContext): Finding {
+  const about = findingsAbout('clock')
+  const here = now()
+  const sorted = dates.map((date) => here.getTime() - date).sort((a, b) => a - b)
+  const ahead = sorted[Math.floor((sorted.length - 1) / 2)]
+  if (ahead === undefined) return about.skipped(`it says ${here.toISOString()}; no origin told the time to compare`)
+  const amount = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'} the origins`
+  const remedy = 'Set the clock (NTP); in a virtual machine or container, that of its host.'
+  if (Math.abs(ahead) > DANGER_MS) {
+    const text = `${here.toISOString()} is ${amount}: certificates, signatures and caches are judged by a wrong time`
+    return about.problem(text, remedy)
+  }
+  if (Math.abs(ahead) > TOLERANCE_MS) return about.warning(`${here.toISOString()} is ${amount}`, remedy)
+  return about.ok(`it agrees with the origins (${Math.round(Math.abs(ahead) / 1000)} s apart)`)
+}
