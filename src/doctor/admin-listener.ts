@@ -7,7 +7,7 @@ import { trustOurs } from '../health-check.ts'
 import { errnoOf } from '../store/disk/storage-error.ts'
 import type { CheckContext } from './check-context.ts'
 import { type Finding, type FindingsAbout, findingsAbout } from './finding.ts'
-import { judgePort } from './listener.ts'
+import { judgePort } from './public-listener.ts'
 
 /** In `stateDir`. */
 const TOKEN_FILE = 'admin-token'

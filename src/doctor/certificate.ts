@@ -38,24 +38,30 @@ interface Files {
 }
 
 async function judgeFiles(files: Files, context: CheckContext, about: FindingsAbout): Promise<Finding[]> {
-  const { now, log, env } = context
-  let pem: string
+  const { certFile } = files
+  const refused = await judgeReading(files, context, about)
+  const chain = parseCertificates(await readFile(certFile, 'utf8').catch(() => ''))
+  if (chain.length === 0) return refused
+  const { certificates: roots } = await readGoRoots(context.env)
+  const demands = {
+    ...{ names: clientNames(context), roots, now: context.now() },
+    nameRemedy: `Have ${certFile} issued again with these names, or let clients use a name that it has.`,
+    trustRemedy: 'Give that authority to every client, as docs/client-configuration.md says.',
+  }
+  return [...refused, ...(await judgeChain(chain, demands, about))]
+}
+
+/** What the mirror itself has against the files. */
+async function judgeReading(files: Files, { log }: CheckContext, about: FindingsAbout): Promise<Finding[]> {
   try {
-    await using opened = await CertificateFiles.open({ ...files, log, pollIntervalMs: NEVER_MS })
-    pem = opened.certificatePem()
+    const opened = await CertificateFiles.open({ ...files, log, pollIntervalMs: NEVER_MS })
+    await opened[Symbol.asyncDispose]()
+    return []
   } catch (error) {
     if (!isMirrorError(error)) throw error
     const remedy = 'Mend or replace the file; certFile, keyFile and clientCaFile are PEM, the key without a password.'
     return [about.problem(error.message, remedy)]
   }
-  const names = clientNames(context)
-  const { certificates: roots } = await readGoRoots(env)
-  const demands = {
-    ...{ names, roots, now: now() },
-    nameRemedy: `Have ${files.certFile} issued again with these names, or let clients use a name that it has.`,
-    trustRemedy: 'Give that authority to every client, as docs/client-configuration.md says.',
-  }
-  return judgeChain(parseCertificates(pem), demands, about)
 }
 
 /** Names that clients surely use. On one's own certificate, those of this machine to itself are nobody's. */

@@ -22,7 +22,7 @@ export async function checkClientFile(
   const file = resolve(cwd, path)
   let body: HclBody
   try {
-    body = (await HclParser.load()).parse(await readFile(file, 'utf8'))
+    body = (await HclParser.load()).parse(modernise(await readFile(file, 'utf8')))
   } catch (error) {
     if (error instanceof FileFault) {
       const place = error.line === undefined ? path : `${path}:${error.line}`
@@ -64,6 +64,14 @@ export async function checkClientFile(
     ...views.flatMap(({ findings }) => findings),
   ]
   return rules.length === 0 && isLed ? [about.ok(`${path} says what clients make of it`), ...all] : all
+}
+
+/**
+ * Clients read these files by the first version of HCL, in which a block may have quoted names. In ours only an object
+ * may: these two are written as one, on the same lines.
+ */
+function modernise(text: string): string {
+  return text.replace(/^([ \t]*)(dev_overrides|services)[ \t]*\{/gm, '$1$2 = {')
 }
 
 /** A client reads its file by its name, and a token in it is worth something. */

@@ -1,5 +1,5 @@
 import type { HclBlock } from '../hcl/hcl-body.ts'
-import { type ClientFile, type ClientFileFindings, textOf, textsOf } from './client-settings.ts'
+import { type ClientFile, type ClientFileFindings, entriesOf, textOf, textsOf } from './client-settings.ts'
 import { type Finding, findingsAbout } from './finding.ts'
 
 const METHODS = ['direct', 'filesystem_mirror', 'network_mirror', 'dev_overrides'] as const
@@ -32,7 +32,7 @@ export function judgeInstallation(file: ClientFile): ClientFileFindings {
   const networks = methods.filter(({ type }) => type === 'network_mirror')
   const judged = networks.map((block) => judgeUrl(block, file))
   findings.push(...judged.flatMap((each) => each.findings))
-  findings.push(...judgeDevelopment(methods, file), ...judgeOrder(methods, file), ...judgeDirect(methods, file))
+  findings.push(...judgeDevelopment(installation, file), ...judgeOrder(methods, file), ...judgeDirect(methods, file))
   return { findings, mirrors: judged.flatMap((each) => each.mirrors) }
 }
 
@@ -70,24 +70,18 @@ function judgeUrl(block: HclBlock, { place }: ClientFile): ClientFileFindings {
   return { findings: query, mirrors: [base] }
 }
 
-function judgeDevelopment(methods: readonly HclBlock[], { place }: ClientFile): Finding[] {
-  return methods.flatMap((block, index) => {
-    if (block.type !== 'dev_overrides') return []
-    const names = [...block.body.attributes.keys()].join(', ') || 'providers'
-    if (index > 0)
-      return [
-        about.problem(
-          `${place(block.line)}: dev_overrides must stand first; clients stop at that`,
-          'Move it to the top of provider_installation.',
-        ),
-      ]
-    return [
-      about.warning(
-        `${place(block.line)}: dev_overrides takes ${names} from a folder, without version, hash or mirror`,
-        'Take it out where you do not develop that provider.',
-      ),
-    ]
-  })
+/** An object, not a block: see `modernise` in `client-file.ts`. */
+function judgeDevelopment({ body }: HclBlock, { place }: ClientFile): Finding[] {
+  const overrides = body.attributes.get('dev_overrides')
+  if (overrides === undefined) return []
+  const where = place(overrides.nameLine)
+  if (body.blocks.some(({ line }) => line < overrides.nameLine)) {
+    const text = `${where}: dev_overrides must stand first; clients stop at that`
+    return [about.problem(text, 'Move it to the top of provider_installation.')]
+  }
+  const names = [...entriesOf(overrides).keys()].join(', ') || 'providers'
+  const text = `${where}: dev_overrides takes ${names} from a folder, without version, hash or mirror`
+  return [about.warning(text, 'Take it out where you do not develop that provider.')]
 }
 
 /** Clients merge the versions of all sources, and take a package from the first that has it. */

@@ -205,7 +205,6 @@ async function readDate(socket: TLSSocket, hostname: Hostname, signal: AbortSign
       method: 'HEAD',
       path: '/.well-known/terraform.json',
       headers: { host: hostname },
-      agent: false,
       signal,
     },
     ({ headers }) => {

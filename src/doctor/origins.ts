@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { isMirrorError } from '../errors.ts'
 import { OriginUpstreams } from '../origin-upstreams.ts'
 import { findOriginKey } from '../policy/origin-key.ts'
 import { parseHostname } from '../protocol/hostname.ts'
@@ -69,13 +69,14 @@ async function judgeOrigin(
 ): Promise<readonly Finding[]> {
   const about = findingsAbout(`origin ${origin.hostname}`)
   await using upstreams = await openUpstreams(context)
-  return judgeRegistry(
-    { origin, upstream: upstreams.for(origin.hostname), provider, now: context.now() },
-    signal,
-  ).catch((error: unknown) => {
-    if (!(error instanceof MirrorError)) throw error
+  try {
+    const question = { origin, upstream: upstreams.for(origin.hostname), provider, now: context.now() }
+    // Awaited here: the upstreams are closed behind it.
+    return await judgeRegistry(question, signal)
+  } catch (error) {
+    if (!isMirrorError(error)) throw error
     return [about.problem(error.message, 'See docs/troubleshooting.md.')]
-  })
+  }
 }
 
 /** As the mirror composes them, but with a short patience, and nothing is remembered. */
