@@ -19,7 +19,7 @@ export interface ListenerOptions {
   /** The key of the configuration that names the address, for messages. */
   readonly key: 'listen' | 'admin.listen'
   /** Undefined: plain HTTP, for a TLS front. */
-  readonly identity: TlsIdentity | undefined
+  readonly identity: Pick<TlsIdentity, 'secureContext' | 'onChange'> | undefined
   readonly handle: RequestListener
   /** Takes every connection first; `handOver` gives it to the HTTP server. Default: that has it from the start. */
   readonly accept?: (socket: Socket, handOver: () => void) => void
@@ -79,6 +79,15 @@ function listen(server: Server, options: ListenOptions): Promise<void> {
     server.once('error', reject)
     server.listen(options, resolve)
   })
+}
+
+/** How this machine reaches a listener; ends with `/`. `unix:PATH` for a socket. */
+export function urlOf(address: ListenAddress, { port, secure }: { port: number; secure: boolean }): string {
+  if ('socket' in address) return `unix:${address.socket}`
+  const { host } = address
+  const everywhere = host === '0.0.0.0' || host === '::' || host === '127.0.0.1' || host === '::1'
+  const name = everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return `${secure ? 'https' : 'http'}://${name}:${port}/`
 }
 
 /** Node's HTTP server takes connections as a listener of this event; another takes its place and calls it. */

@@ -14,7 +14,6 @@ import { isMirrorError } from './errors.ts'
 import type { Log } from './log.ts'
 import type { RunningServer } from './server.ts'
 import { nameSources } from './source-stack.ts'
-import { startNotice } from './start-notice.ts'
 
 /** A SIGINT that comes again within this time is the same key stroke by another way. */
 const SAME_KEY_MS = 500
@@ -69,7 +68,7 @@ async function serve(config: Config): Promise<void> {
   listenForSignals(log, stopping)
   log.debug({ config: describeConfig(config) }, 'configuration')
   // Loaded when it is needed: help and a wrong configuration are answered at once.
-  const { startServer } = await import('./server.ts')
+  const [{ startServer }, { startNotice }] = await Promise.all([import('./server.ts'), import('./start-notice.ts')])
   const server = await startServer({
     config,
     version,

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { createOperations, type RunningOperations } from './admin-operations.ts'
+import { type AdminServer, type AdminServerParts, openAdminServer } from './admin-server.ts'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import { ConnectionFront } from './http/connection-front.ts'
@@ -8,7 +10,7 @@ import { HotDocuments } from './http/hot-documents.ts'
 import { createPublicApp } from './http/public-app.ts'
 import { RequestAccount } from './http/request-account.ts'
 import { createRequestListener } from './http/request-listener.ts'
-import { KEEP_ALIVE_MS, type Listener, openListener } from './listener.ts'
+import { KEEP_ALIVE_MS, type Listener, openListener, urlOf } from './listener.ts'
 import type { Log } from './log.ts'
 import { showLiveValues } from './metrics/live-values.ts'
 import { Metrics } from './metrics/metrics.ts'
@@ -50,6 +52,8 @@ export interface RunningServer {
   /** PEM file with our CA and the public roots, for clients; undefined unless `tls: auto`. */
   readonly caBundleFile: string | undefined
   readonly caFile: string | undefined
+  /** Where commands on this machine reach the admin API; ends with `/`. `unix:PATH` for a socket, undefined for `off`. */
+  readonly adminUrl: string | undefined
   /** No new work; running downloads and answers get `graceMs`; then everything is closed. Safe to call twice. */
   close(graceMs: number): Promise<void>
 }
@@ -88,14 +92,12 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       : opened.use(await createUpstreams(parts, { folder, metrics, origins, space, instanceId }))
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
-  const useCases = createUseCases({
+  const useCases = await createUseCases({
     config,
     state,
-    view,
     now,
     log,
     folder,
-    inventoryJournal: opened.use(await folder.openJournal('inventory')),
     blobs,
     space,
     pins,
@@ -134,35 +136,42 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
     defaultOrigin: config.defaultOrigin,
     ...(await createPageParts(parts, { inventory: useCases.inventory, stored: space.blobs.stored, identity })),
   })
+  const onHandshakeFailure = limitRate((error: Error) =>
+    log.info(
+      { reason: reasonOf(error) },
+      `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
+    ),
+  )
+  const operations = createOperations({
+    ...{ config, useCases, folder, state, checked, space, pins, origins, metrics, view, now, log },
+    shutdown: shutdown.signal,
+  })
+  const admin = await openAdmin(parts, { state, operations, identity, metrics, onHandshakeFailure })
+  if (admin !== undefined) opened.defer(() => admin.close(0))
   const listener = await openListener({
     address: config.listen,
     key: 'listen',
     identity,
     handle: createRequestListener(app, { account, serveHot: createFrontPath(documents, view), front }),
     accept: (socket, handOver) => front.accept(socket, handOver),
-    onHandshakeFailure: limitRate((error: Error) =>
-      log.info(
-        { reason: reasonOf(error) },
-        `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
-      ),
-    ),
+    onHandshakeFailure,
   })
   lifecycle = 'ready'
   void useCases.takeStock()
   void space.watch()
-  void useCases.jobs
-    .resumeAll()
-    .catch((error: unknown) => log.error({ err: error }, 'could not take up the jobs of before'))
+  void operations.resume()
   const resources = opened.move()
   let closing: Promise<void> | undefined
   return {
-    url: config.publicUrl ?? localUrl(config.listen.host, listener.port, identity !== undefined),
+    url: config.publicUrl ?? urlOf(config.listen, { port: listener.port, secure: identity !== undefined }),
     port: listener.port,
     caFile: identity?.caFile,
     caBundleFile: identity?.caBundleFile,
+    adminUrl: admin?.url,
     close(graceMs) {
       lifecycle = 'draining'
-      closing ??= closeAll({ listener, graceMs, shutdown, useCases, resources })
+      const listeners = admin === undefined ? [listener] : [listener, admin]
+      closing ??= closeAll({ listeners, graceMs, shutdown, operations, useCases, resources })
       return closing
     },
   }
@@ -186,6 +195,15 @@ function limitRate<A extends unknown[]>(action: (...args: A) => void): (...args:
   }
 }
 
+/** Undefined where the configuration does without. */
+async function openAdmin(
+  { config, version, now = Date.now, log }: ServerParts,
+  parts: Pick<AdminServerParts, 'state' | 'operations' | 'identity' | 'metrics' | 'onHandshakeFailure'>,
+): Promise<AdminServer | undefined> {
+  const { admin, stateDir } = config
+  return admin === 'off' ? undefined : await openAdminServer({ ...parts, config: admin, stateDir, version, now, log })
+}
+
 interface Foundations {
   readonly folder: DataFolder
   readonly metrics: Metrics
@@ -207,7 +225,7 @@ function createSpace(
   const space = new Space({
     blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
     limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
-    diskFree: () => folder.free(),
+    diskFree: () => folder.freeBytes(),
     shutdown,
     log,
     onChange: () => {
@@ -232,15 +250,16 @@ function createUpstreams(
 }
 
 async function closeAll(parts: {
-  listener: Listener
+  listeners: readonly Pick<Listener, 'close'>[]
   graceMs: number
   shutdown: AbortController
+  operations: RunningOperations
   useCases: UseCases
   resources: AsyncDisposableStack
 }): Promise<void> {
-  const { listener, graceMs, shutdown, useCases, resources } = parts
+  const { listeners, graceMs, shutdown, operations, useCases, resources } = parts
   await using _resources = resources
-  await Promise.all([listener.close(graceMs), useCases.jobs.close()])
+  await Promise.all([...listeners.map((each) => each.close(graceMs)), operations.close()])
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
   await useCases.close()
 }
@@ -249,10 +268,4 @@ function lostFolder(dataDir: string): MirrorError {
   return new MirrorError('STORAGE_FAILED', `another process took over ${dataDir}; this one must not write any more`, {
     operation: 'lock',
   })
-}
-
-function localUrl(host: string, port: number, secure: boolean): string {
-  const everywhere = host === '0.0.0.0' || host === '::' || host === '127.0.0.1' || host === '::1'
-  const name = everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host
-  return `${secure ? 'https' : 'http'}://${name}:${port}/`
 }

@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { ADMIN_TOKEN_FILE } from './admin-token.ts'
 import type { Config } from './config/schema.ts'
 import { formatClientConfiguration, formatShellSetup, networkMirrorUrl } from './protocol/client-configuration.ts'
 
@@ -7,6 +9,8 @@ export interface StartedServer {
   readonly url: string
   readonly caBundleFile: string | undefined
   readonly caFile: string | undefined
+  /** Where operators reach it; undefined if they cannot. */
+  readonly adminUrl: string | undefined
 }
 
 /** What `serve` prints once it serves: a client configuration that works as pasted into a shell on this machine. */
@@ -21,6 +25,7 @@ export function startNotice(config: Config, server: StartedServer): string {
     lines.push(
       'TLS is off: put a TLS front before this port, set publicUrl to its address, and clients can use it.',
       'Terraform and OpenTofu refuse a network mirror over plain http.',
+      ...operatorLines(config, server),
       '',
     )
     return lines.join('\n')
@@ -42,8 +47,14 @@ export function startNotice(config: Config, server: StartedServer): string {
   lines.push('terraform init', '')
   lines.push(`For other machines, modules, CI and OpenTofu there is a page at ${server.url}`)
   if (server.caFile !== undefined) lines.push(`(other machines must trust ${server.caFile}, which it also hands out).`)
-  lines.push('')
+  lines.push(...operatorLines(config, server), '')
   return lines.join('\n')
+}
+
+function operatorLines({ admin, stateDir }: Config, { adminUrl }: StartedServer): string[] {
+  if (admin === 'off' || adminUrl === undefined) return []
+  const token = admin.token === undefined ? `in ${join(stateDir, ADMIN_TOKEN_FILE)}` : 'the one that you gave'
+  return [`For operators there is an admin API at ${adminUrl}; its token is ${token}.`]
 }
 
 function quote(path: string): string {

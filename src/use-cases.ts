@@ -1,14 +1,11 @@
 import type { Config, OriginConfig } from './config/schema.ts'
-import { readConfiguration, readLockFile } from './hcl/hcl-reader.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import { Archives } from './mirror/archives.ts'
-import { ModuleCallsReader } from './mirror/care/module-calls-reader.ts'
 import { Catalogue } from './mirror/catalogue.ts'
 import { ClientWork } from './mirror/client-work.ts'
 import { DownloadDocuments } from './mirror/download-documents.ts'
 import { DocumentCache, type Freshness, type Subject } from './mirror/freshness.ts'
-import { Jobs } from './mirror/jobs/jobs.ts'
 import { Mirror } from './mirror/mirror.ts'
 import { ModuleCatalogue } from './mirror/module-catalogue.ts'
 import { ModuleFetches } from './mirror/module-fetches.ts'
@@ -24,19 +21,20 @@ import { Evictor } from './mirror/space/evictor.ts'
 import { OrphanSweep } from './mirror/space/orphan-sweep.ts'
 import type { Space } from './mirror/space/space.ts'
 import type { BlobClaims } from './mirror/stock/blob-claims.ts'
+import { packageItem } from './mirror/stock/held-item.ts'
 import { Inventory } from './mirror/stock/inventory.ts'
+import { formatPackageName } from './mirror/stock/item-name.ts'
 import { ItemRemoval } from './mirror/stock/item-removal.ts'
 import { RecordedModules, RecordedPackages } from './mirror/stock/recorded-items.ts'
+import { Usage } from './mirror/stock/usage.ts'
 import { parseStoredModuleVersions, parseStoredVersions } from './mirror/stored-versions.ts'
 import { Versions } from './mirror/versions.ts'
-import type { View } from './mirror/view.ts'
-import type { ReadCalls } from './mirror/warm/module-walk.ts'
-import { Warm } from './mirror/warm/warm.ts'
 import { findOriginConfig, type OriginUpstreams } from './origin-upstreams.ts'
 import type { Hostname } from './protocol/hostname.ts'
+import type { Sha256 } from './protocol/package-hash.ts'
+import { parsePlatform } from './protocol/platform.ts'
 import type { BlobStore } from './store/blob-store.ts'
 import type { DataFolder } from './store/disk/data-folder.ts'
-import type { Journal } from './store/journal.ts'
 import type { StateStore } from './store/state-store.ts'
 import type { OriginStates } from './upstream/origin-states.ts'
 import { PackageHasher } from './verify/h1-worker.ts'
@@ -53,8 +51,6 @@ const REFRESH_MS = 7_500
 export interface UseCaseParts {
   readonly config: Config
   readonly folder: DataFolder
-  /** Where the inventory is kept from one start to the next. */
-  readonly inventoryJournal: Journal
   readonly blobs: BlobStore
   readonly space: Space
   /** What this one instance keeps for itself. */
@@ -62,8 +58,6 @@ export interface UseCaseParts {
   readonly pins: PinnedSets
   readonly metrics: Metrics
   readonly origins: OriginStates
-  /** What clients may see, and what may be warmed. */
-  readonly view: View
   /** Undefined: the mirror is sealed. */
   readonly upstreams: OriginUpstreams | undefined
   readonly shutdown: AbortSignal
@@ -71,50 +65,64 @@ export interface UseCaseParts {
   readonly log: Log
 }
 
-/** Everything that the product does, apart from how it is asked. */
+/** What the mirror does for its clients, and what that stands on. */
 export interface UseCases {
   readonly mirror: Mirror
   readonly modules: Modules
+  readonly catalogue: Catalogue
+  readonly moduleCatalogue: ModuleCatalogue
+  readonly versions: Versions
+  readonly moduleLists: ModuleLists
+  readonly releases: Releases
+  readonly archives: Archives
+  readonly hashes: PackageHashes
   readonly inventory: Inventory
   readonly removal: ItemRemoval
+  readonly usage: Usage
+  readonly clientWork: ClientWork
   /** Brings the inventory up to date, in the background: for when clients are served. Never rejects. */
   takeStock(): Promise<void>
-  /** `resumeAll` is for the caller, when all kinds are registered and clients are served. */
-  readonly jobs: Jobs
-  readonly warm: Warm
   /** Waits until nothing is on its way from any origin. */
   close(): Promise<void>
 }
 
-/** Composes the use cases: providers in `Mirror`, modules in `Modules`. */
-export function createUseCases(parts: UseCaseParts): UseCases {
-  const observer = parts.metrics.verification
-  const { folder, blobs, shutdown, log } = parts
-  const inventory = new Inventory({ journal: parts.inventoryJournal, log })
+/** Composes the use cases: providers in `Mirror`, modules in `Modules`. @throws MirrorError `STORAGE_FAILED` */
+export async function createUseCases(parts: UseCaseParts): Promise<UseCases> {
+  const { folder, state, blobs, shutdown, now, log } = parts
+  await using opened = new AsyncDisposableStack()
+  const usage = new Usage({ journal: opened.use(await state.journal('usage')), now, log })
+  const inventory = new Inventory({
+    journal: opened.use(await folder.openJournal('inventory')),
+    onRemoved: (name) => usage.forget(name),
+    log,
+  })
   const catalogue = new Catalogue(folder.records, inventory, log)
   const moduleCatalogue = new ModuleCatalogue(folder.records, inventory, log)
-  const clientWork = new ClientWork()
-  const common = { ...parts, claims: inventory.claims, observer, freshness: freshnessOf(parts.config), clientWork }
-  const mirror = createMirror({ ...common, catalogue })
+  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
+  const forget = (digest: Sha256): Promise<void> => hashes.forget(digest)
+  const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs, forget })
+  const common = {
+    ...{ ...parts, claims: inventory.claims, inventory, removal, usage, clientWork: new ClientWork() },
+    ...{ observer: parts.metrics.verification, freshness: freshnessOf(parts.config) },
+  }
+  const providers = createMirror({ ...common, catalogue, hashes })
   const modules = createModules({ ...common, catalogue: moduleCatalogue })
-  const removal = new ItemRemoval({ catalogue, modules: moduleCatalogue, inventory, blobs })
-  makeSpace({ ...common, inventory, removal })
-  const { state: store, now } = parts
-  const jobs = new Jobs({ store, clientWork, observer: parts.metrics.jobs, now, log })
-  const warm = createWarm(parts, { mirror, modules })
-  jobs.register(warm.kind)
+  makeSpace(common)
+  const journals = opened.move()
   return {
-    mirror,
-    modules,
-    inventory,
-    removal,
-    takeStock: () => inventory.start([new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)], shutdown),
-    jobs,
-    warm,
+    ...{ ...providers, ...modules, catalogue, moduleCatalogue, hashes, inventory, removal, usage },
+    clientWork: common.clientWork,
+    async takeStock() {
+      const sources = [new RecordedPackages(catalogue), new RecordedModules(moduleCatalogue)]
+      await Promise.all([usage.load(), inventory.start(sources, shutdown)])
+      if (shutdown.aborted) return
+      usage.retain((name) => inventory.get(name) !== undefined)
+    },
     async close() {
-      await jobs.close()
-      await Promise.all([mirror.close(), modules.idle()])
+      await using _journals = journals
+      await Promise.all([providers.mirror.close(), modules.modules.idle()])
       await inventory.close()
+      await usage.close()
     },
   }
 }
@@ -131,25 +139,27 @@ function freshnessOf(config: Config): Freshness {
 
 interface SharedParts extends UseCaseParts {
   readonly claims: BlobClaims
+  readonly inventory: Inventory
+  readonly removal: ItemRemoval
+  readonly usage: Usage
   readonly observer: MirrorObserver
   readonly freshness: Freshness
   readonly clientWork: ClientWork
 }
 
 /** From now on, what is not used for long goes where space is short. */
-function makeSpace(parts: SharedParts & { inventory: Inventory; removal: ItemRemoval }): void {
+function makeSpace(parts: SharedParts): void {
   const { space, metrics } = parts
   const { leases } = space
   const observer = metrics.storage
-  const usage = { of: () => ({ lastUsedAt: undefined }) }
   const orphans = new OrphanSweep({ ...parts, observer, leases })
-  const evictor = new Evictor({ ...parts, observer, leases, usage, orphans })
+  const evictor = new Evictor({ ...parts, observer, leases, orphans })
   space.ledger.evictBy((options) => evictor.evict(options))
 }
 
-function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
-  const { config, folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
-  const { freshness, clientWork, now, log } = parts
+function createMirror(parts: SharedParts & { catalogue: Catalogue; hashes: PackageHashes }) {
+  const { config, folder, catalogue, hashes, claims, removal, usage, blobs, origins, upstreams, observer } = parts
+  const { freshness, clientWork, shutdown, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.for(hostname)
   const rulesFor = (hostname: Hostname): OriginConfig['verification'] =>
     findOriginConfig(config.origins, hostname)?.verification ?? config.verification
@@ -161,17 +171,20 @@ function createMirror(parts: SharedParts & { catalogue: Catalogue }): Mirror {
   const common = { catalogue, claims, blobs, upstreamFor, shutdown, clientWork, observer, now, log }
   const replacement = new ReleaseReplacement({
     ...{ catalogue, records: folder.records, recorder: new ReleaseRecorder({ catalogue, claims, blobs, log }), log },
-    removeArchive: async () => undefined,
+    removeArchive: (address, archive) => {
+      const platform = parsePlatform(archive.platform)
+      return removal.remove(packageItem(formatPackageName({ address, version: archive.version, platform }), archive))
+    },
   })
   const releases = new Releases({ ...common, versions, rulesFor, freshness, replacement })
-  const hashes = new PackageHashes({ records: folder.records, blobs, hasher: new PackageHasher(), log })
   const archives = new Archives({ ...common, releases, hashes, findUnsafety, delivery: config.archives.delivery })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
-  return new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
+  return { mirror, versions, releases, archives }
 }
 
-function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Modules {
-  const { folder, catalogue, claims, blobs, origins, upstreams, shutdown, observer } = parts
+function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }) {
+  const { folder, catalogue, claims, usage, blobs, origins, upstreams, shutdown, observer } = parts
   const { freshness, clientWork, now, log } = parts
   const upstreamFor = (hostname: Hostname) => upstreams?.modulesFor(hostname)
   const stored = { cache: folder.metadata, prefix: 'module-versions', parse: parseStoredModuleVersions }
@@ -180,14 +193,6 @@ function createModules(parts: SharedParts & { catalogue: ModuleCatalogue }): Mod
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const common = { catalogue, lists, blobs, upstreamFor, now, log }
   const fetches = new ModuleFetches({ ...common, claims, shutdown, observer })
-  return new Modules({ ...common, fetches, clientWork, ...freshness })
-}
-
-function createWarm(parts: UseCaseParts, useCases: Pick<UseCases, 'mirror' | 'modules'>): Warm {
-  const { config, folder, blobs, upstreams, view, shutdown, log } = parts
-  const { defaultOrigin } = config
-  const calls = new ModuleCallsReader({ records: folder.records, blobs, readConfiguration, shutdown, log })
-  const readCalls: ReadCalls = (record, subfolder) => calls.read(record, subfolder)
-  const sealed = upstreams === undefined
-  return new Warm({ ...useCases, view, sealed, readCalls, readLockFile, readConfiguration, defaultOrigin })
+  const modules = new Modules({ ...common, fetches, usage, clientWork, ...freshness })
+  return { modules, moduleLists: lists }
 }

@@ -41,6 +41,7 @@ const TARGETS = {
   'use cases': 'use-cases.ts',
   'admin operations': 'admin-operations.ts',
   'admin token': 'admin-token.ts',
+  'admin server': 'admin-server.ts',
   'unix socket': 'unix-socket.ts',
   'page parts': 'page-parts.ts',
   'health check': 'health-check.ts',

@@ -52,7 +52,7 @@ describe('the client configuration', () => {
   it('is the one that the server prints when it starts, but for the place of the folder', async () => {
     const config = await loadConfig({ set: [], cwd: join(ROOT, 'docs'), env: {} })
     const folder = '/path/to/terramirror/data/state/tls'
-    const files = { caBundleFile: `${folder}/ca-bundle.pem`, caFile: `${folder}/ca.pem` }
+    const files = { caBundleFile: `${folder}/ca-bundle.pem`, caFile: `${folder}/ca.pem`, adminUrl: undefined }
     const notice = startNotice(config, { url: 'https://localhost:8443/', ...files })
     const pasted = notice.slice(notice.indexOf('cat >'), notice.indexOf('terraform init') + 'terraform init'.length)
     expect(pasted).toContain('network_mirror')

@@ -10,6 +10,7 @@ const server: StartedServer = {
   url: 'https://localhost:8443/',
   caBundleFile: '/data/state/tls/ca-bundle.pem',
   caFile: '/data/state/tls/ca.pem',
+  adminUrl: 'https://localhost:8444/',
 }
 
 async function notice(set: string[], started: Partial<StartedServer> = {}): Promise<string> {

@@ -1,9 +1,11 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import { z } from 'zod'
+import { type ErrorFields, isMirrorError } from '../errors.ts'
+import { exchangeOf } from '../http/exchange.ts'
 import type { AdminEnv } from './admin-env.ts'
-import type { Operations } from './operations.ts'
+import type { Fixed, Operations } from './operations.ts'
 import { formatPurgeScope, moduleScope, type PurgeScope, packageScope } from './purge-scope.ts'
-import { answer, body, createRoute, createRoutes, failure, noQuery } from './route.ts'
+import { answer, body, createRoute, createRoutes, failure, noQuery, plain } from './route.ts'
 import { PurgeQuery, PurgeResult, RefreshRequest, RefreshResult } from './schema/changes.ts'
 
 const segment = z.string().min(1).max(300)
@@ -72,7 +74,7 @@ export function createChangeRoutes({ purge, refresh: refreshing }: Parts): OpenA
     { forget }: z.output<typeof PurgeQuery>,
   ) => {
     change.target = formatPurgeScope(scope)
-    return purge.purge(scope, { forget: forget === 'true' })
+    return purge.purge(scope, { forget: forget === 'true' }).then(plain<PurgeResult>)
   }
   for (const route of [purgeProvider, purgeProviderVersion, purgePackage]) {
     routes.openapi(route, async (context) => {
@@ -87,10 +89,19 @@ export function createChangeRoutes({ purge, refresh: refreshing }: Parts): OpenA
     })
   }
   routes.openapi(refresh, async (context) => {
-    const request = context.req.valid('json')
-    context.var.change.target = [request.address, ...(request.version === undefined ? [] : [request.version])].join(' ')
-    const result = await refreshing.refresh(request)
-    return context.json(result, result.outcome === 'changed' ? 409 : 200)
+    const { accept, ...rest } = context.req.valid('json')
+    context.var.change.target = [rest.address, ...(rest.version === undefined ? [] : [rest.version])].join(' ')
+    try {
+      return context.json(plain<RefreshResult>(await refreshing.refresh(rest, { accept })), 200)
+    } catch (error) {
+      if (!isMirrorError(error) || !error.is('ACCEPT_REQUIRED')) throw error
+      exchangeOf(context.env.incoming).error = error
+      return context.json(plain<RefreshResult>(changedResult(error.fields)), 409)
+    }
   })
   return routes
+}
+
+function changedResult({ address, version, changes }: ErrorFields['ACCEPT_REQUIRED']): Fixed<RefreshResult> {
+  return { address, version, outcome: 'changed', added: [], changes }
 }

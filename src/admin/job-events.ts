@@ -2,6 +2,7 @@ import { ReadableStream } from 'node:stream/web'
 import type { Context } from 'hono'
 import { exchangeOf } from '../http/exchange.ts'
 import type { AdminEnv } from './admin-env.ts'
+import type { Fixed } from './operations.ts'
 import type { JobEvent } from './schema/jobs.ts'
 
 /** Fronts and clients close a connection on which nothing comes. */
@@ -14,7 +15,7 @@ const FINAL_STATES: readonly string[] = ['done', 'failed', 'cancelled']
  */
 export function sendJobEvents(
   context: Context<AdminEnv>,
-  events: (signal: AbortSignal) => AsyncIterable<JobEvent>,
+  events: (signal: AbortSignal) => AsyncIterable<Fixed<JobEvent>>,
   stopping: AbortSignal,
   keepAliveMs = KEEP_ALIVE_MS,
 ): Response {
@@ -40,7 +41,7 @@ interface FrameOptions {
 }
 
 async function* streamFrames(
-  events: AsyncIterable<JobEvent>,
+  events: AsyncIterable<Fixed<JobEvent>>,
   { signal, keepAliveMs, onSent }: FrameOptions,
 ): AsyncGenerator<Uint8Array> {
   const iterator = events[Symbol.asyncIterator]()
@@ -78,10 +79,10 @@ async function withinTime<T>(promise: Promise<T>, ms: number, signal: AbortSigna
   }
 }
 
-function formatEvent({ event, data }: JobEvent): string {
+function formatEvent({ event, data }: Fixed<JobEvent>): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-function isLast({ event, data }: JobEvent): boolean {
+function isLast({ event, data }: Fixed<JobEvent>): boolean {
   return event === 'job' && FINAL_STATES.includes(data.state)
 }

@@ -4,10 +4,10 @@ import type { AdminEnv } from './admin-env.ts'
 import { sendJobEvents } from './job-events.ts'
 import type { Operations } from './operations.ts'
 import { pageOf, pageRequest } from './paging.ts'
-import { answer, body, createRoute, createRoutes, failure, noQuery } from './route.ts'
+import { answer, body, createRoute, createRoutes, failure, noQuery, plain } from './route.ts'
 import { VerifyRequest } from './schema/changes.ts'
 import { pageQuery } from './schema/common.ts'
-import { Job, JobPage, JobQuery, JobWithItems } from './schema/jobs.ts'
+import { Job, type JobItem, JobPage, JobQuery, JobWithItems } from './schema/jobs.ts'
 import { WarmPlan, WarmRequest, WarmStarted } from './schema/warm.ts'
 
 const params = z.object({ id: z.string().min(1).max(64) })
@@ -94,14 +94,14 @@ export type JobRouteParts = Pick<Operations, 'jobs' | 'warm' | 'verify'> & {
 export function createJobRoutes({ jobs, base, stopping, ...operations }: JobRouteParts): OpenAPIHono<AdminEnv> {
   const routes = createRoutes()
   routes.openapi(list, async (context) => {
-    return context.json(pageOf(await jobs.list(pageRequest(context.req.valid('query')))), 200)
+    return context.json(pageOf<Job>(await jobs.list(pageRequest(context.req.valid('query')))), 200)
   })
   routes.openapi(show, async (context) => {
     const { id } = context.req.valid('param')
     const { outcome, ...query } = context.req.valid('query')
     const job = await jobs.get(id)
     const items = await jobs.items(id, { ...pageRequest(query), ...(outcome === undefined ? {} : { outcome }) })
-    return context.json({ ...job, ...pageOf(items) }, 200)
+    return context.json({ ...plain<Job>(job), ...pageOf<JobItem>(items) }, 200)
   })
   routes.openapi(events, async (context) => {
     const { id } = context.req.valid('param')
@@ -112,25 +112,26 @@ export function createJobRoutes({ jobs, base, stopping, ...operations }: JobRout
   routes.openapi(cancel, async (context) => {
     const { id } = context.req.valid('param')
     context.var.change.target = id
-    return context.json(await jobs.cancel(id), 200)
+    return context.json(plain<Job>(await jobs.cancel(id)), 200)
   })
   routes.openapi(warm, async (context) => {
     const request = context.req.valid('json')
     context.var.change.isChange = !request.dryRun
     if (request.dryRun) {
-      return context.json(await operations.warm.plan(request, AbortSignal.any([context.req.raw.signal, stopping])), 200)
+      const signal = AbortSignal.any([context.req.raw.signal, stopping])
+      return context.json(plain<WarmPlan>(await operations.warm.plan(request, signal)), 200)
     }
     context.var.change.target = describeWarm(request)
     const job = await operations.warm.start(request)
     context.var.change.target += `: job ${job.id}`
-    return context.json(job, 202, { Location: `${base}/jobs/${job.id}` })
+    return context.json(plain<Job>(job), 202, { Location: `${base}/jobs/${job.id}` })
   })
   routes.openapi(verify, async (context) => {
     const request = context.req.valid('json')
     context.var.change.target = request.prefix === '' ? 'everything' : request.prefix
     const job = await operations.verify.start(request)
     context.var.change.target += `: job ${job.id}`
-    return context.json(job, 202, { Location: `${base}/jobs/${job.id}` })
+    return context.json(plain<Job>(job), 202, { Location: `${base}/jobs/${job.id}` })
   })
   return routes
 }

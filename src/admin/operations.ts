@@ -16,13 +16,16 @@ export interface PageRequest {
   readonly limit: number
 }
 
-/** A part of a list; `next` is the `after` of the following one, undefined at the end. */
+/** A part of a list; `next` is the `after` or `cursor` of the following one; there is none at the end. */
 export interface Page<Item> {
   readonly items: readonly Item[]
-  readonly next?: string | undefined
+  readonly next?: string | null | undefined
 }
 
-type Awaitable<T> = T | Promise<T>
+/** A document that is not changed any more: what use cases give. */
+export type Fixed<T> = T extends object ? { readonly [K in keyof T]: Fixed<T[K]> } : T
+
+type Awaitable<T> = Fixed<T> | Promise<Fixed<T>>
 
 /** Pieces of work that go on by themselves. */
 export interface JobOperations {
@@ -31,12 +34,14 @@ export interface JobOperations {
   get(id: string): Awaitable<Job>
   items(id: string, page: PageRequest & { readonly outcome?: JobOutcome }): Awaitable<Page<JobItem>>
   /** From how it stands now to its end. Keeps a bounded backlog for who reads slowly. */
-  events(id: string, signal: AbortSignal): AsyncIterable<JobEvent>
+  events(id: string, signal: AbortSignal): AsyncIterable<Fixed<JobEvent>>
   cancel(id: string): Awaitable<Job>
 }
 
 /** Which packages or modules: parts of their names, exact but for `q`. */
-export interface StockQuery extends PageRequest {
+export interface StockQuery {
+  readonly cursor?: string
+  readonly limit: number
   readonly origin?: string
   readonly namespace?: string
   readonly name?: string
@@ -48,27 +53,32 @@ export interface StockQuery extends PageRequest {
 export interface Operations {
   readonly jobs: JobOperations
   readonly warm: {
-    plan(request: WarmRequest, signal: AbortSignal): Promise<WarmPlan>
-    start(request: WarmRequest): Promise<Job>
+    plan(request: WarmRequest, signal: AbortSignal): Promise<Fixed<WarmPlan>>
+    start(request: WarmRequest): Promise<Fixed<Job>>
   }
-  readonly verify: { start(request: VerifyRequest): Promise<Job> }
+  readonly verify: { start(request: VerifyRequest): Promise<Fixed<Job>> }
   readonly stock: {
-    listPackages(query: StockQuery): Promise<Page<HeldPackage>>
-    listModules(query: StockQuery): Promise<Page<HeldModule>>
+    listPackages(query: StockQuery, signal: AbortSignal): Promise<Page<Fixed<HeldPackage>>>
+    listModules(query: StockQuery, signal: AbortSignal): Promise<Page<Fixed<HeldModule>>>
   }
   readonly statistics: { read(): Awaitable<Statistics> }
-  readonly origins: { list(): Awaitable<readonly OriginState[]> }
+  readonly origins: { list(): Awaitable<OriginState[]> }
   readonly pins: {
     list(page: PageRequest): Awaitable<Page<PinSet>>
     /** @throws MirrorError `ITEM_NOT_FOUND` */
     get(name: string): Awaitable<PinSet>
-    put(name: string, request: PinRequest): Promise<PinSet>
+    put(name: string, request: PinRequest): Promise<Fixed<PinSet>>
     /** @throws MirrorError `ITEM_NOT_FOUND` */
     delete(name: string): Promise<void>
   }
-  readonly purge: { purge(scope: PurgeScope, options: { readonly forget: boolean }): Promise<PurgeResult> }
-  /** Gives an outcome `changed` where there are other bytes and `accept` was not given. */
-  readonly refresh: { refresh(request: RefreshRequest): Promise<RefreshResult> }
+  readonly purge: { purge(scope: PurgeScope, options: { readonly forget: boolean }): Promise<Fixed<PurgeResult>> }
+  readonly refresh: {
+    /** @throws MirrorError `ACCEPT_REQUIRED` where there are other bytes and `accept` was not given */
+    refresh(
+      request: Omit<RefreshRequest, 'accept'>,
+      options: { readonly accept: boolean },
+    ): Promise<Fixed<RefreshResult>>
+  }
   /** Asks no origin. */
-  readonly explain: { explain(address: string, version: string | undefined): Promise<Explanation> }
+  readonly explain: { explain(address: string, version: string | undefined): Promise<Fixed<Explanation>> }
 }

@@ -1,4 +1,5 @@
-import type { Page, PageRequest } from './operations.ts'
+import type { Fixed, Page, PageRequest } from './operations.ts'
+import { plain } from './route.ts'
 
 /** What a client asks for: `cursor` is what it was given as `next`, and nothing else to it. */
 interface PageQuery {
@@ -11,7 +12,8 @@ export function pageRequest({ cursor, limit }: PageQuery): PageRequest {
   return { limit, ...(cursor === undefined ? {} : { after: Buffer.from(cursor, 'base64url').toString() }) }
 }
 
-/** The document of a part of a list. */
-export function pageOf<Item>({ items, next }: Page<Item>): { items: Item[]; next: string | null } {
-  return { items: [...items], next: next === undefined ? null : Buffer.from(next).toString('base64url') }
+/** The document of a part of a list that goes on behind a name. */
+export function pageOf<Item>({ items, next }: Page<Fixed<Item>>): { items: Item[]; next: string | null } {
+  const cursor = typeof next === 'string' ? Buffer.from(next).toString('base64url') : null
+  return { items: items.map((item) => plain<Item>(item)), next: cursor }
 }

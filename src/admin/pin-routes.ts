@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { AdminEnv } from './admin-env.ts'
 import type { Operations } from './operations.ts'
 import { pageOf, pageRequest } from './paging.ts'
-import { answer, body, createRoute, createRoutes, failure, noQuery } from './route.ts'
+import { answer, body, createRoute, createRoutes, failure, noQuery, plain } from './route.ts'
 import { PinName, PinPage, PinRequest, PinSet } from './schema/changes.ts'
 import { pageQuery } from './schema/common.ts'
 
@@ -54,13 +54,15 @@ const unpin = createRoute({
 export function createPinRoutes({ pins }: Pick<Operations, 'pins'>): OpenAPIHono<AdminEnv> {
   const routes = createRoutes()
   routes.openapi(listPins, async (context) => {
-    return context.json(pageOf(await pins.list(pageRequest(context.req.valid('query')))), 200)
+    return context.json(pageOf<PinSet>(await pins.list(pageRequest(context.req.valid('query')))), 200)
   })
-  routes.openapi(showPin, async (context) => context.json(await pins.get(context.req.valid('param').name), 200))
+  routes.openapi(showPin, async (context) =>
+    context.json(plain<PinSet>(await pins.get(context.req.valid('param').name)), 200),
+  )
   routes.openapi(pin, async (context) => {
     const { name } = context.req.valid('param')
     context.var.change.target = name
-    return context.json(await pins.put(name, context.req.valid('json')), 200)
+    return context.json(plain<PinSet>(await pins.put(name, context.req.valid('json'))), 200)
   })
   routes.openapi(unpin, async (context) => {
     const { name } = context.req.valid('param')

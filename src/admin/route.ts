@@ -1,6 +1,7 @@
 import { createRoute as createTypedRoute, OpenAPIHono, type RouteConfig } from '@hono/zod-openapi'
 import { z } from 'zod'
 import type { AdminEnv } from './admin-env.ts'
+import type { Fixed } from './operations.ts'
 import { invalidRequest } from './request-problems.ts'
 import { Problem } from './schema/common.ts'
 
@@ -41,3 +42,8 @@ export function answer<Schema extends z.ZodType>(schema: Schema, description: st
 
 /** Every answer that is no success. */
 export const failure = answer(Problem, 'What went wrong, why, and what to do.')
+
+/** A document as Hono's types take it: nobody changes it there either. */
+export function plain<T>(document: Fixed<T>): T {
+  return document as T
+}

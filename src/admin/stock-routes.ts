@@ -2,10 +2,19 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { z } from 'zod'
 import type { AdminEnv } from './admin-env.ts'
 import type { Operations, StockQuery } from './operations.ts'
-import { pageOf, pageRequest } from './paging.ts'
-import { answer, createRoute, createRoutes, failure, noQuery } from './route.ts'
+import { answer, createRoute, createRoutes, failure, noQuery, plain } from './route.ts'
 import { ExplainQuery, Explanation } from './schema/explain.ts'
-import { ModulePage, ModuleQuery, OriginList, PackagePage, PackageQuery, Statistics } from './schema/stock.ts'
+import {
+  type HeldModule,
+  type HeldPackage,
+  ModulePage,
+  ModuleQuery,
+  OriginList,
+  type OriginState,
+  PackagePage,
+  PackageQuery,
+  Statistics,
+} from './schema/stock.ts'
 
 const tags = ['stock']
 
@@ -65,23 +74,28 @@ type Parts = Pick<Operations, 'stock' | 'statistics' | 'origins' | 'explain'>
 export function createStockRoutes(parts: Parts): OpenAPIHono<AdminEnv> {
   const routes = createRoutes()
   routes.openapi(packages, async (context) => {
-    return context.json(pageOf(await parts.stock.listPackages(stockQuery(context.req.valid('query')))), 200)
+    const query = givenOf(context.req.valid('query'))
+    const { items, next = null } = await parts.stock.listPackages(query, context.req.raw.signal)
+    return context.json({ items: plain<HeldPackage[]>(items), next }, 200)
   })
   routes.openapi(modules, async (context) => {
-    return context.json(pageOf(await parts.stock.listModules(stockQuery(context.req.valid('query')))), 200)
+    const query = givenOf(context.req.valid('query'))
+    const { items, next = null } = await parts.stock.listModules(query, context.req.raw.signal)
+    return context.json({ items: plain<HeldModule[]>(items), next }, 200)
   })
-  routes.openapi(statistics, async (context) => context.json(await parts.statistics.read(), 200))
+  routes.openapi(statistics, async (context) => context.json(plain<Statistics>(await parts.statistics.read()), 200))
   routes.openapi(origins, async (context) => {
-    return context.json({ items: [...(await parts.origins.list())], next: null }, 200)
+    return context.json({ items: plain<OriginState[]>(await parts.origins.list()), next: null }, 200)
   })
   routes.openapi(explain, async (context) => {
     const { address, version } = context.req.valid('query')
-    return context.json(await parts.explain.explain(address, version), 200)
+    return context.json(plain<Explanation>(await parts.explain.explain(address, version)), 200)
   })
   return routes
 }
 
-function stockQuery({ cursor, limit, ...filters }: z.output<typeof ModuleQuery>): StockQuery {
+/** Without what is not asked for. */
+function givenOf({ limit, ...filters }: z.output<typeof ModuleQuery>): StockQuery {
   const given = Object.entries(filters).filter(([, value]) => value !== undefined)
-  return { ...pageRequest({ cursor, limit }), ...Object.fromEntries(given) }
+  return { limit, ...Object.fromEntries(given) }
 }

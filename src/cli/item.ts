@@ -24,8 +24,8 @@ interface NamedModule {
   readonly version?: string
 }
 
-/** Stands for a host that is not given while an address is checked. */
-const ANY_HOST = 'registry.terraform.io'
+/** The host that an address without one means to Terraform. */
+export const DEFAULT_HOST = 'registry.terraform.io'
 
 /**
  * Reads the words of a command that name one thing: `hashicorp/aws`, `hashicorp/aws 5.100.0 linux_amd64` in one word or
@@ -53,7 +53,7 @@ export function formatItem(item: Item): string {
 function parseAddress(text: string): Item {
   const parts = text.split('/')
   const hasHost = parts.length === 4 || (parts.length === 3 && /[.:]/.test(parts[0] ?? ''))
-  const hostname = hasHost ? (parts.shift() ?? '') : ANY_HOST
+  const hostname = hasHost ? (parts.shift() ?? '') : DEFAULT_HOST
   const [namespace = '', name = '', targetSystem = ''] = parts
   try {
     if (parts.length === 2) {

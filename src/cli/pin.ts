@@ -5,7 +5,7 @@ import { PinPage, PinSet } from '../admin/schema/changes.ts'
 import type { AdminClient } from './api/client.ts'
 import { type AdminOptions, addAdminOptions, openAdminClient } from './api/options.ts'
 import { wrongUse } from './command-error.ts'
-import { formatItem, parseItem } from './item.ts'
+import { DEFAULT_HOST, formatItem, parseItem } from './item.ts'
 import { formatAge } from './terminal/age.ts'
 import { formatFacts } from './terminal/facts.ts'
 import { note, print, printJson } from './terminal/output.ts'
@@ -56,7 +56,11 @@ async function setPins(
   const { lockFile, job: jobs, json } = options
   if (items.length + lockFile.length + jobs.length === 0) throw wrongUse('name what is to be pinned')
   const lockFiles = await Promise.all(lockFile.map(readTextFile))
-  const body = { items: items.map((item) => formatItem(parseItem([item]))), lockFiles, jobs }
+  const body = {
+    items: items.map((item) => formatItem({ origin: DEFAULT_HOST, ...parseItem([item]) })),
+    lockFiles,
+    jobs,
+  }
   const set = await putPins(await openAdminClient(command, options), name, body)
   await (json ? printJson(set) : print(`pinned as ${set.name}: ${describe(set)}\n`))
 }

@@ -61,7 +61,7 @@ function formatResult({ address, version, outcome, added, changes }: RefreshResu
     ...changes.flatMap(({ filename, held, offered }) => [
       `  ${filename}`,
       `    ${outcome === 'replaced' ? 'was' : 'held'}:    ${held}`,
-      `    ${outcome === 'replaced' ? 'is' : 'offered'}: ${offered}`,
+      `    ${outcome === 'replaced' ? 'is' : 'offered'}: ${offered ?? 'nothing: it is not published any more'}`,
     ]),
   ]
   if (outcome === 'changed') {

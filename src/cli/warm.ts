@@ -28,8 +28,8 @@ const NOTES = `
 What to warm:
   NAMESPACE/TYPE[@VERSION], perhaps with a host before it. VERSION is what Terraform takes: 5.100.0, '~> 5.0' (in quotes,
   because > means something to a shell), '>= 5.0, < 6.0', or latest, the default.
-  A word that begins with ./, ../ or / is a folder with a Terraform configuration: its .tf and .tf.json files, those of
-  the folders in it, and its lock file are read; hidden folders and symbolic links are not.
+  A word that begins with ./, ../ or / is a folder with a Terraform configuration: its .tf and .tf.json files are read,
+  those of the local modules that it calls, and its lock file; files that are symbolic links are not.
   --from-file has one provider a line, or "module" and a module; # begins a comment.
 
 Ctrl-C cancels the job; what it has brought stays. A second Ctrl-C leaves the job to itself.`

@@ -40,12 +40,7 @@ export type OriginConfig = Config['origins'][string]
  * Keys that the design fixes but that this version does not have; `*` stands for the key of a record. They are
  * start-up errors like unknown keys, with words of their own.
  */
-export const UNAVAILABLE_KEYS: readonly string[] = [
-  'origins.*.networkMirror',
-  'origins.*.filesystem',
-  'policy',
-  'auth',
-]
+export const UNAVAILABLE_KEYS: readonly string[] = ['origins.*.networkMirror', 'origins.*.filesystem', 'policy', 'auth']
 
 /** The schema of the configuration. Relative paths in it are resolved against `folder`. */
 export function createSchema(folder: string) {

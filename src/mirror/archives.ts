@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Sha256 } from '../protocol/package-hash.ts'
@@ -66,6 +67,8 @@ export interface ArchivesParts {
 export class Archives {
   readonly #parts: ArchivesParts
   readonly #flights: SingleFlight<ArchiveRecord, ArchiveTail>
+
+  readonly #failures = new LRUCache<string, { readonly at: number; readonly error: MirrorError }>({ max: 1_000 })
 
   constructor(parts: ArchivesParts) {
     this.#parts = parts
@@ -156,6 +159,11 @@ export class Archives {
     return digest
   }
 
+  /** Why the last download of an archive failed, if none succeeded since; asks nobody. */
+  failureOf(id: PackageId): { readonly at: number; readonly error: MirrorError } | undefined {
+    return this.#failures.peek(formatPackageName(id))
+  }
+
   /** Waits until no download is running. */
   idle(): Promise<void> {
     return this.#flights.idle()
@@ -186,9 +194,13 @@ export class Archives {
     const work = async (tail: ArchiveTail, abandoned: AbortSignal): Promise<ArchiveRecord> => {
       try {
         const record = await this.#fetch(id, call.hops, { tail, abandoned })
+        this.#failures.delete(formatPackageName(id))
         tail.release(record.digest)
         return record
       } catch (error) {
+        if (isMirrorError(error) && !abandoned.aborted) {
+          this.#failures.set(formatPackageName(id), { at: this.#parts.now(), error })
+        }
         tail.fail(error)
         throw error
       }

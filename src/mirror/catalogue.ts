@@ -76,6 +76,12 @@ export class Catalogue {
     this.#trust.set(formatProviderAddress(address), Promise.resolve(record))
   }
 
+  /** Forgets that a provider was signed: an unsigned release may be let in again. @throws MirrorError `STORAGE_FAILED` */
+  async deleteTrust(address: ProviderAddress): Promise<void> {
+    await this.#records.delete([...providerKey(address), 'trust'])
+    this.#trust.delete(formatProviderAddress(address))
+  }
+
   /**
    * From then on archives of a generation before it, with other bytes, are not held any more.
    * @throws MirrorError `STORAGE_FULL`, `STORAGE_FAILED`

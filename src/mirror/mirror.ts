@@ -12,6 +12,8 @@ import type { Edition } from './editions.ts'
 import type { PackageHashes } from './package-hashes.ts'
 import type { ArchiveRecord, ReleasePlatform } from './release-record.ts'
 import type { Releases } from './releases.ts'
+import { formatPackageName } from './stock/item-name.ts'
+import type { UseObserver } from './stock/usage.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import type { DescribedVersions, Versions } from './versions.ts'
 import { assertOriginAllowed, type View } from './view.ts'
@@ -31,6 +33,7 @@ export interface MirrorParts {
   readonly archives: Archives
   readonly hashes: PackageHashes
   readonly downloads: DownloadDocuments
+  readonly usage: UseObserver
   readonly upstreamFor: UpstreamFor
 }
 
@@ -106,18 +109,22 @@ export class Mirror {
   }
 
   /** Opens one archive, downloading it first if need be. The caller disposes of it. @throws MirrorError as `Archives.open` */
-  openArchive(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
-    return this.#parts.archives.open(view, id, call)
+  async openArchive(view: View, id: PackageId, call: Call): Promise<Answer<OpenBlob>> {
+    const answer = await this.#parts.archives.open(view, id, call)
+    this.#parts.usage.touch(formatPackageName(id))
+    return answer
   }
 
   /** As `openArchive`, but what may be handed on is not waited for. @throws MirrorError as `Archives.follow` */
-  followArchive(
+  async followArchive(
     view: View,
     id: PackageId,
     call: Call,
     options: { sized: boolean },
   ): Promise<Answer<OpenBlob | ArrivingArchive>> {
-    return this.#parts.archives.follow(view, id, call, options)
+    const answer = await this.#parts.archives.follow(view, id, call, options)
+    this.#parts.usage.touch(formatPackageName(id))
+    return answer
   }
 
   /** Sees to it that one archive is held; nobody reads it now. @throws MirrorError as `Archives.obtain` */

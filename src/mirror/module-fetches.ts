@@ -69,6 +69,8 @@ interface Keeping {
 export class ModuleFetches {
   readonly #parts: ModuleFetchesParts
   readonly #keeping = new SerialByKey()
+  /** Tags that were found to name another commit. */
+  readonly #moved = new LRUCache<string, { readonly at: number; readonly offered: string }>({ max: 1_000 })
   readonly #limits = new LRUCache<Hostname, ConcurrencyLimit>({ max: 1_000 })
 
   constructor(parts: ModuleFetchesParts) {
@@ -113,6 +115,7 @@ export class ModuleFetches {
       const state = await this.#inTurn(id, () => this.#fetch(id, location, { request, judge: acceptAll, claims }))
       return await this.#keep(id, { spelling: held.spelling, state, before: held, earlier: statesOf(held) })
     }
+    this.#moved.set(formatModuleName(id), { at: this.#parts.now(), offered: now })
     this.#parts.observer.releaseChanged()
     const facts = {
       module: formatModuleName(id),
@@ -149,6 +152,11 @@ export class ModuleFetches {
     if (sameFiles && (!replace || isDeepStrictEqual(state.revision, held.state.revision))) return held
     const moving = held.state.revision.kind === 'commit' && held.state.revision.moving
     return await this.#keep(id, { spelling, state, before: held, earlier: moving ? statesOf(held) : [] })
+  }
+
+  /** The commit that the tag of a held version was last found to name instead, if it was. Asks nobody. */
+  movedTag(id: ModuleId): { readonly at: number; readonly offered: string } | undefined {
+    return this.#moved.peek(formatModuleName(id))
   }
 
   async #locate(id: ModuleId, spelling: string, request: FetchRequest): Promise<ModuleLocation> {
@@ -239,6 +247,7 @@ export class ModuleFetches {
         earlier: earlier.filter(({ digest }) => digest !== state.digest).slice(0, MAX_EARLIER_STATES),
       }
       await catalogue.save(address, record)
+      this.#moved.delete(formatModuleName(id))
       return record
     })
   }

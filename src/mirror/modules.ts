@@ -16,6 +16,7 @@ import type { ModuleRecord, ModuleState } from './module-record.ts'
 import { notCached } from './origin-lists.ts'
 import { SingleFlight } from './single-flight.ts'
 import { formatModuleName } from './stock/item-name.ts'
+import type { UseObserver } from './stock/usage.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 
@@ -28,6 +29,7 @@ export interface ModulesParts {
   readonly lists: ModuleLists
   readonly fetches: ModuleFetches
   readonly blobs: BlobStore
+  readonly usage: UseObserver
   readonly upstreamFor: ModuleUpstreamFor
   /** For how long what a branch or tag names is used without asking. Milliseconds. */
   readonly freshForMs: number
@@ -41,12 +43,22 @@ export interface ModulesParts {
   readonly log: Log
 }
 
+/** What is remembered of a module version beside its record. Times in milliseconds since 1970. */
+export interface RememberedModule {
+  /** When its source was last asked whether it moved, well or badly. */
+  readonly checkedAt: number | undefined
+  readonly failure: { readonly at: number; readonly error: MirrorError } | undefined
+  readonly movedTag: { readonly at: number; readonly offered: string } | undefined
+}
+
 /** Modules as archives: from what is held, else fetched once for all who ask. */
 export class Modules {
   readonly #parts: ModulesParts
   readonly #fetches: SingleFlight<ModuleRecord>
   readonly #checks: SingleFlight<ModuleRecord>
   readonly #failures = new LRUCache<string, { at: number; error: unknown }>({ max: 1_000 })
+  /** Why the last fetch failed, for explanations alone. */
+  readonly #lastFailures = new LRUCache<string, { readonly at: number; readonly error: MirrorError }>({ max: 1_000 })
   /** When the source of a held module was asked whether it moved, and for how long that counts. */
   readonly #checked = new LRUCache<string, { at: number; forMs: number }>({ max: 5_000 })
 
@@ -67,24 +79,10 @@ export class Modules {
    *   `RELEASE_CHANGED`, `UPSTREAM_*`, `STORAGE_*`
    */
   async locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const name = formatModuleName(id)
-    const held = await this.#findHeld(id)
-    if (held !== undefined) return await this.#current(id, held, call)
-    if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
-    const failure = this.#failures.get(name)
-    if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
-    const { done, joined } = this.#fetches.run(
-      name,
-      (_, abandoned) => this.#fetch(id, { hops: call.hops, abandoned }),
-      call.leaving,
-    )
-    if (!(await settledWithin(untilAborted(done, call.leaving), call.deadline.remainingMs()))) {
-      // They were told to come back, and then get to know what became of it.
-      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
-      throw pending(id)
-    }
-    return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
+    const answer = await this.#locate(view, id, call)
+    // Who is told of an archive comes for it next: it must not be taken for unused until then.
+    this.#parts.usage.touch(formatModuleName(id), 0)
+    return answer
   }
 
   /** The record of a version if it is held; asks nobody. @throws MirrorError `ORIGIN_NOT_ALLOWED`, `STORAGE_FAILED` */
@@ -99,15 +97,9 @@ export class Modules {
    * @throws MirrorError `VERSION_NOT_FOUND` for a digest that this version never had; as `locate`
    */
   async openArchive(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
-    assertOriginAllowed(view, id.address.hostname)
-    const record = await this.#parts.catalogue.find(id.address, id.version)
-    if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
-    const held = record && (await this.#parts.blobs.open(digest))
-    if (held !== undefined) return { value: held, outcome: 'hit' }
-    const answer = await this.locate(view, id, call)
-    const blob = answer.value.digest === digest ? await this.#parts.blobs.open(digest) : undefined
-    if (blob === undefined) throw unknownArchive(id)
-    return { ...answer, value: blob }
+    const answer = await this.#open(view, id, digest, call)
+    this.#parts.usage.touch(formatModuleName(id))
+    return answer
   }
 
   /**
@@ -146,9 +138,52 @@ export class Modules {
     return { before, record: await done }
   }
 
+  /** What is remembered of a version beside its record; asks nobody. Times in milliseconds since 1970. */
+  remembered(id: ModuleId): RememberedModule {
+    const name = formatModuleName(id)
+    return {
+      checkedAt: this.#checked.peek(name)?.at,
+      failure: this.#lastFailures.peek(name),
+      movedTag: this.#parts.fetches.movedTag(id),
+    }
+  }
+
   /** Waits until nothing is being fetched. */
   async idle(): Promise<void> {
     await Promise.all([this.#fetches.idle(), this.#checks.idle(), this.#parts.lists.idle()])
+  }
+
+  async #locate(view: View, id: ModuleId, call: Call): Promise<Answer<ModuleState>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const name = formatModuleName(id)
+    const held = await this.#findHeld(id)
+    if (held !== undefined) return await this.#current(id, held, call)
+    if (this.#parts.upstreamFor(id.address.hostname) === undefined) throw notCached(name)
+    const failure = this.#failures.get(name)
+    if (failure !== undefined && isYoung(this.#parts.now() - failure.at, FAILURE_MS)) throw failure.error
+    const { done, joined } = this.#fetches.run(
+      name,
+      (_, abandoned) => this.#fetch(id, { hops: call.hops, abandoned }),
+      call.leaving,
+    )
+    if (!(await settledWithin(untilAborted(done, call.leaving), call.deadline.remainingMs()))) {
+      // They were told to come back, and then get to know what became of it.
+      done.catch((error: unknown) => this.#failures.set(name, { at: this.#parts.now(), error }))
+      throw pending(id)
+    }
+    return { value: (await untilAborted(done, call.leaving)).state, outcome: joined ? 'coalesced' : 'miss' }
+  }
+
+  async #open(view: View, id: ModuleId, digest: Sha256, call: Call): Promise<Answer<OpenBlob>> {
+    assertOriginAllowed(view, id.address.hostname)
+    const record = await this.#parts.catalogue.find(id.address, id.version)
+    if (record !== undefined && !statesOf(record).some((state) => state.digest === digest)) throw unknownArchive(id)
+    const held = record && (await this.#parts.blobs.open(digest))
+    if (held !== undefined) return { value: held, outcome: 'hit' }
+    const answer = await this.#locate(view, id, call)
+    const blob = answer.value.digest === digest ? await this.#parts.blobs.open(digest) : undefined
+    if (blob === undefined) throw unknownArchive(id)
+    return { ...answer, value: blob }
   }
 
   /** Undefined also if its archive was lost. */
@@ -164,9 +199,11 @@ export class Modules {
     try {
       const record = await fetches.first(id, request)
       this.#checked.set(name, { at: now(), forMs: this.#parts.freshForMs })
+      this.#lastFailures.delete(name)
       return record
     } catch (error) {
       if (request.abandoned.aborted) throw error
+      if (isMirrorError(error)) this.#lastFailures.set(name, { at: now(), error })
       log.warn({ module: name, err: error }, 'could not fetch a module')
       throw error
     }

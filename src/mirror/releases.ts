@@ -14,11 +14,19 @@ import { type Question, type Refreshed, ReleaseRefresh, type ReleasesParts } fro
 import { type Flight, SingleFlight } from './single-flight.ts'
 
 /** What is known of a release since a moment. */
-interface Check extends Refreshed {
+export interface Check extends Refreshed {
   /** Why the origin could not confirm; `known` is then what was known before. */
   readonly failure?: MirrorError
   /** When the origin last confirmed what is known, in ms since 1970. */
   readonly confirmedAt: number
+}
+
+/** What the last check with the origin left in memory. Times in milliseconds since 1970. */
+export interface RememberedCheck {
+  /** Undefined if none succeeded since the start. */
+  readonly check: Check | undefined
+  /** Why nothing came of the last one, if nothing was known before. */
+  readonly failure: { readonly at: number; readonly error: MirrorError } | undefined
 }
 
 /** The evidence for one platform, and the release that all of it belongs to. */
@@ -32,6 +40,7 @@ export class Releases {
   readonly #parts: ReleasesParts
   readonly #checks = new LRUCache<string, Check>({ max: 1_000 })
   readonly #running: SingleFlight<Check>
+  readonly #failures = new LRUCache<string, { at: number; error: MirrorError }>({ max: 1_000 })
   readonly #refresh: ReleaseRefresh
 
   constructor(parts: ReleasesParts) {
@@ -203,6 +212,25 @@ export class Releases {
     })
   }
 
+  /**
+   * Runs `work`, which removes the records of a version, while nothing of it can be adopted; then what is known of it in
+   * memory is forgotten too. @throws what `work` throws
+   */
+  forget(address: ProviderAddress, version: Version, work: () => Promise<void>): Promise<void> {
+    return this.#refresh.exclusively(address, version, async () => {
+      await work()
+      this.#checks.delete(nameOf(address, version))
+      this.#failures.delete(nameOf(address, version))
+      this.#parts.catalogue.editions.end(formatProviderAddress(address))
+    })
+  }
+
+  /** What is remembered of a version beside its records; asks nobody. */
+  remembered(address: ProviderAddress, version: Version): RememberedCheck {
+    const name = nameOf(address, version)
+    return { check: this.#checks.peek(name), failure: this.#failures.peek(name) }
+  }
+
   /** Waits until no check is running. */
   idle(): Promise<void> {
     return this.#running.idle()
@@ -250,6 +278,9 @@ export class Releases {
       const refreshed = await this.#refresh.run(address, version, { held, ...question })
       check = { ...refreshed, confirmedAt: refreshed.at }
     } catch (error) {
+      if (isMirrorError(error) && !question.abandoned.aborted) {
+        this.#failures.set(name, { at: this.#parts.now(), error })
+      }
       if (known === undefined || isEmpty(known) || !isMirrorError(error) || question.abandoned.aborted) throw error
       // Withdrawn before anybody installed it: its evidence alone keeps nothing alive.
       if (isNotFound(error) && held.pin === undefined) throw error
@@ -266,6 +297,7 @@ export class Releases {
 
   #keep(address: ProviderAddress, version: Version, check: Check): void {
     this.#checks.set(nameOf(address, version), check)
+    if (check.failure === undefined) this.#failures.delete(nameOf(address, version))
     this.#parts.catalogue.editions.end(formatProviderAddress(address))
   }
 }

@@ -7,6 +7,8 @@ export interface BlobStat {
   readonly size: number
   /** What it takes of the disk: whole blocks, so more than `size` as a rule; less where the disk compresses. */
   readonly diskBytes: number
+  /** When it was stored, or last touched from outside. Milliseconds since 1970. */
+  readonly modifiedAt: number
   /** Changes whenever the stored bytes were touched from outside in a way that the file system shows. */
   readonly fingerprint: string
 }

@@ -26,6 +26,9 @@ export interface DiscoveryOptions {
 interface Refresh {
   readonly done: Promise<Remembered>
   readonly slow: Promise<undefined>
+  readonly abandoned: AbortController
+  /** How many have no other answer. */
+  waiting: number
 }
 
 const REFRESH_TIMEOUT_MS = 8_000
@@ -112,6 +115,7 @@ export class Discovery {
 
   async #wait(refresh: Refresh, signal: AbortSignal, service: ServiceName): Promise<Remembered> {
     const { hostname } = this.#options
+    refresh.waiting += 1
     const giveUp = () => {
       if (isMirrorError(signal.reason)) return signal.reason
       const message = `${hostname} did not answer service discovery at ${this.#wellKnown} in time`
@@ -123,6 +127,10 @@ export class Discovery {
       if (!(error instanceof NoDocument)) throw error
       const { upstreamUrl, message } = error
       throw new MirrorError(ABSENCE[service], message, { hostname, upstreamUrl, upstreamStatus: 404 })
+    } finally {
+      refresh.waiting -= 1
+      // Whose time is over comes again; who gave it up does not.
+      if (refresh.waiting === 0 && isMirrorError(signal.reason)) this.#giveUp(refresh, signal.reason)
     }
   }
 
@@ -130,14 +138,23 @@ export class Discovery {
     if (this.#refresh !== undefined) return this.#refresh
     const { promise: slow, resolve } = Promise.withResolvers<undefined>()
     const timer = setTimeout(resolve, this.#options.graceMs, undefined)
-    const done = this.#fetch(hops).finally(() => {
+    const abandoned = new AbortController()
+    const done = this.#fetch(hops, abandoned.signal).finally(() => {
       clearTimeout(timer)
-      this.#refresh = undefined
+      if (this.#refresh === refresh) this.#refresh = undefined
     })
+    const refresh: Refresh = { done, slow, abandoned, waiting: 0 }
     // Those who wait see the failure; nobody may be waiting any more.
-    done.catch((error: unknown) => this.#noteFailure(error))
-    this.#refresh = { done, slow }
-    return this.#refresh
+    done.catch((error: unknown) => abandoned.signal.aborted || this.#noteFailure(error))
+    this.#refresh = refresh
+    return refresh
+  }
+
+  /** Nobody wants it any more; who comes now begins anew. */
+  #giveUp(refresh: Refresh, reason: MirrorError): void {
+    if (this.#refresh !== refresh) return
+    this.#refresh = undefined
+    refresh.abandoned.abort(reason)
   }
 
   #noteFailure(error: unknown): void {
@@ -149,11 +166,11 @@ export class Discovery {
     )
   }
 
-  async #fetch(hops: readonly string[]): Promise<Remembered> {
+  async #fetch(hops: readonly string[], abandoned: AbortSignal): Promise<Remembered> {
     const { hostname, client, now } = this.#options
     const answer = await client.fetchDocument({
       url: this.#wellKnown,
-      signal: AbortSignal.timeout(REFRESH_TIMEOUT_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(REFRESH_TIMEOUT_MS), abandoned]),
       hops,
       accept: 'application/json',
       maxBytes: MAX_BYTES,

@@ -174,11 +174,14 @@ describe('routes', () => {
   test('next is the cursor of the following page, and null at the end', async () => {
     operations.asked.length = 0
     const { json } = await stage.ask('/packages?limit=1')
-    expect(json.next).toMatch(/^[\w-]+$/)
     await stage.ask(`/packages?limit=1&cursor=${json.next}&q=x`)
+    const jobs = await stage.ask('/jobs?limit=1')
+    await stage.ask(`/jobs?limit=1&cursor=${jobs.json.next}`)
     expect(operations.asked).toEqual([
       ['stock.listPackages', { limit: 1 }],
-      ['stock.listPackages', { limit: 1, after: json.items[0].item, q: 'x' }],
+      ['stock.listPackages', { limit: 1, cursor: json.next, q: 'x' }],
+      ['jobs.list', { limit: 1 }],
+      ['jobs.list', { limit: 1, after: JOB_ID }],
     ])
     expect((await stage.ask('/modules')).json.next).toBeNull()
   })
@@ -196,7 +199,10 @@ describe('routes', () => {
     const result = { address: 'acme/widget', version: '1.0.0', added: [], changes }
     await using other = await openAdminStage({
       refresh: {
-        refresh: async ({ accept }) => ({ ...result, outcome: accept ? ('replaced' as const) : ('changed' as const) }),
+        async refresh({ address }, { accept }) {
+          if (accept) return { ...result, outcome: 'replaced' }
+          throw new MirrorError('ACCEPT_REQUIRED', 'other bytes', { address, version: '1.0.0', changes })
+        },
       },
     })
     const body = { address: 'acme/widget', version: '1.0.0' }
@@ -204,7 +210,7 @@ describe('routes', () => {
     expect([refused.status, refused.json]).toEqual([409, { ...result, outcome: 'changed' }])
     expect((await other.ask('/refresh', { method: 'POST', body: { ...body, accept: true } })).status).toBe(200)
     expect(await other.audit()).toMatchObject([
-      { action: 'refresh', target: 'acme/widget 1.0.0', result: 'refused' },
+      { action: 'refresh', target: 'acme/widget 1.0.0', result: 'refused', code: 'ACCEPT_REQUIRED' },
       { action: 'refresh', target: 'acme/widget 1.0.0', result: 'done' },
     ])
   })

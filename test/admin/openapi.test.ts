@@ -16,12 +16,18 @@ beforeAll(async () => {
       start: () => Promise.reject(new MirrorError('STORAGE_FULL', 'the disk is full', { operation: 'write' })),
     },
     refresh: {
-      refresh: async ({ address, accept }) => {
-        const result = { address, version: '1.0.0', added: [] }
-        const changes = [{ filename: 'a.zip', held: 'a'.repeat(64), offered: 'b'.repeat(64) }]
-        if (address !== 'acme/gone') return { ...result, outcome: accept ? 'replaced' : 'changed', changes }
-        const fields = { address, upstreamUrl: 'https://registry.example.test/v1/', upstreamStatus: 404 }
-        throw new MirrorError('PROVIDER_NOT_FOUND', 'the origin has no such provider', fields)
+      refresh: async ({ address }, { accept }) => {
+        const version = '1.0.0'
+        const changes = [
+          { filename: 'a.zip', held: 'a'.repeat(64), offered: 'b'.repeat(64) },
+          { filename: 'b.zip', held: 'a'.repeat(64), offered: null },
+        ]
+        if (address === 'acme/gone') {
+          const fields = { address, upstreamUrl: 'https://registry.example.test/v1/', upstreamStatus: 404 }
+          throw new MirrorError('PROVIDER_NOT_FOUND', 'the origin has no such provider', fields)
+        }
+        if (!accept) throw new MirrorError('ACCEPT_REQUIRED', 'other bytes', { address, version, changes })
+        return { address, version, added: [], outcome: 'replaced', changes }
       },
     },
   })

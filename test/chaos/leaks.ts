@@ -26,7 +26,11 @@ export async function assertAtRest(chaos: Chaos, earlier: readonly Rest[]): Prom
   const { mirror, world } = chaos
   mirror.closeClient()
   await until(chaos, 'the origin is not left alone', async () => world.origin.inFlight === 0)
-  await until(chaos, 'a download is counted as running', async () => (await gauge(chaos)) === 0)
+  await until(
+    chaos,
+    'a download or a request to an origin is counted as running',
+    async () => (await countRunning(chaos)) === 0,
+  )
   mirror.closeClient()
   await until(
     chaos,
@@ -87,9 +91,11 @@ async function until(chaos: Chaos, complaint: string, condition: () => Promise<b
   }
 }
 
-async function gauge({ mirror }: Chaos): Promise<number> {
+/** Whatever the mirror's own metrics say is under way. */
+async function countRunning({ mirror }: Chaos): Promise<number> {
   const text = (await mirror.ask('/metrics')).body.toString()
-  return Number(/^terramirror_downloads_in_flight (\d+)/m.exec(text)?.[1] ?? 0)
+  const gauges = text.matchAll(/^terramirror_(?:downloads|upstream_requests)_in_flight(?:\{.*\})? (\S+)$/gm)
+  return [...gauges].reduce((sum, [, value]) => sum + Math.abs(Number(value)), 0)
 }
 
 async function countSockets({ mirror }: Chaos): Promise<number> {

@@ -228,14 +228,7 @@ describe('terramirror pin', () => {
 
   test('set sends items, jobs and lock files', async () => {
     api.answer('PUT pins/prod', PinSet, prod)
-    const args = [
-      'registry.terraform.io/hashicorp/aws 5.100.0',
-      'acme.example/a/b',
-      '--job',
-      'j1',
-      '--lock-file',
-      '/dev/null',
-    ]
+    const args = ['hashicorp/aws 5.100.0', 'acme.example/a/b', '--job', 'j1', '--lock-file', '/dev/null']
     const { code, stdout } = await run('pin', 'set', 'prod', ...args)
     expect([code, stdout]).toEqual([0, 'pinned as prod: 1 name, 3 held, 5 MB\n'])
     expect(api.seen.at(-1)?.body).toEqual({

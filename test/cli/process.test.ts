@@ -96,7 +96,7 @@ test('SIGTERM, as a CI system sends it, cancels the job and says so in plain lin
 
 test('no command loads the server, and help loads no command', async () => {
   const watch =
-    'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { process.stderr.write(`${url}\\n`); return next(url, context) } })'
+    'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { console.error(url); return next(url, context) } })'
   const loads = async (...args: string[]) => {
     const hook = `data:text/javascript,${encodeURIComponent(watch)}`
     const run = promisify(execFile)(NODE, ['--import', hook, MAIN, ...args], { env: PROCESS_ENV })

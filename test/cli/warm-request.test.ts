@@ -82,47 +82,56 @@ describe('providers and modules', () => {
 })
 
 describe('a folder', () => {
-  test('gives its configuration, that of the folders in it, and its lock file; nothing hidden and no links', async () => {
+  const read = (path: string) => readWarmRequest({ ...nothing, words: [path] })
+
+  test('gives its configuration, the local modules that it leads to, and its lock file; no links', async () => {
     await using folder = await makeTempFolder()
     await writeFiles(folder.path, {
-      'main.tf': 'main',
-      'more.tf.json': '{}',
-      'open.tofu': 'tofu',
-      'modules/net/main.tf': 'net',
-      '.terraform.lock.hcl': 'lock',
-      'examples/x/.terraform.lock.hcl': 'another lock',
-      '.terraform/modules/x/main.tf': 'hidden',
-      '.git/x.tf': 'hidden',
-      'node_modules/x/main.tf': 'hidden',
-      'terraform.tfvars': 'secret = 1',
-      'terraform.tfstate': 'secret',
-      'readme.md': '',
+      'envs/prod/main.tf': 'module "net" { source = "./net" }\nmodule "far" {\n  source="../../modules/far/"\n}',
+      'envs/prod/more.tf.json': '{ "module": { "x": { "source": "../shared" } } }',
+      'envs/prod/open.tofu': '# source = "./not-there"',
+      'envs/prod/.terraform.lock.hcl': 'lock',
+      'envs/prod/net/main.tf': 'module "shared" { source = "../../shared" }',
+      'envs/prod/net/.terraform.lock.hcl': 'another lock',
+      'envs/prod/examples/main.tf': 'not called',
+      'envs/prod/.terraform/modules/x/main.tf': 'hidden',
+      'envs/prod/terraform.tfvars': 'secret = 1',
+      'envs/prod/terraform.tfstate': 'secret',
+      'envs/shared/main.tf': 'module "registry" { source = "a/b/c" }',
+      'modules/far/main.tf': 'module "near" { source = "../near" }',
+      'modules/near/main.tf': 'module "far" { source = "../far" }',
+      'modules/other/main.tf': 'not called',
     })
-    await symlink('/etc/passwd', join(folder.path, 'link.tf'))
-    await symlink('/etc', join(folder.path, 'etc'))
-    const request = await readWarmRequest({ ...nothing, words: [folder.path] })
-    expect(request.configuration).toEqual({
-      'main.tf': 'main',
-      'modules/net/main.tf': 'net',
-      'more.tf.json': '{}',
-      'open.tofu': 'tofu',
-    })
-    expect(request.lockFiles).toEqual(['lock'])
+    await symlink('/etc/passwd', join(folder.path, 'envs/prod/link.tf'))
+    const { configuration, lockFiles } = await read(join(folder.path, 'envs/prod'))
+    expect(Object.keys(configuration).sort()).toEqual([
+      '../../modules/far/main.tf',
+      '../../modules/near/main.tf',
+      '../shared/main.tf',
+      'main.tf',
+      'more.tf.json',
+      'net/main.tf',
+      'open.tofu',
+    ])
+    expect(lockFiles).toEqual(['lock'])
   })
 
-  test('that is not there, is a file, is empty, too large or too deep is wrong use', async () => {
+  test('that has a lock file alone gives that', async () => {
     await using folder = await makeTempFolder()
-    const read = (path = '') => readWarmRequest({ ...nothing, words: [join(folder.path, path)] })
-    await expect(read('no')).rejects.toThrow(wrong('does not exist'))
-    await expect(read()).rejects.toThrow(wrong('has no Terraform configuration'))
+    await writeFiles(folder.path, { '.terraform.lock.hcl': 'lock' })
+    expect(await read(folder.path)).toMatchObject({ configuration: {}, lockFiles: ['lock'] })
+  })
+
+  test('that is not there, is a file, is empty or too large is wrong use', async () => {
+    await using folder = await makeTempFolder()
+    await expect(read(join(folder.path, 'no'))).rejects.toThrow(wrong('does not exist'))
+    await expect(read(folder.path)).rejects.toThrow(wrong('has no Terraform configuration'))
     await writeFiles(folder.path, { file: '', 'big/main.tf': 'x'.repeat(1_000_001) })
-    await expect(read('file')).rejects.toThrow(wrong('is no folder'))
-    await expect(read('big')).rejects.toThrow(wrong('larger than 1000000 bytes'))
-    await writeFiles(folder.path, { [`deep/${'d/'.repeat(32)}main.tf`]: '' })
-    await expect(read('deep')).rejects.toThrow(wrong('more than 30 folders deep'))
+    await expect(read(join(folder.path, 'file'))).rejects.toThrow(wrong('is no folder'))
+    await expect(read(join(folder.path, 'big'))).rejects.toThrow(wrong('larger than 1000000 bytes'))
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`many/${index}.tf`, '']))
     await writeFiles(folder.path, many)
-    await expect(read('many')).rejects.toThrow(wrong('more than 1000 configuration files'))
+    await expect(read(join(folder.path, 'many'))).rejects.toThrow(wrong('more than 1000 configuration files'))
   })
 
   test('of which two are named is wrong use', async () => {

@@ -104,7 +104,8 @@ export async function spawnMirror(options: MirrorOptions<MirroredOrigin>): Promi
   return mirror
 }
 
-async function prepareFolder(options: MirrorOptions<MirroredOrigin>): Promise<string> {
+/** Makes the folder of a mirror with its `config.yaml`. */
+export async function prepareFolder(options: MirrorOptions<MirroredOrigin>): Promise<string> {
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'test-mirror-')))
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'origin-ca.pem'), options.origin.caPem)

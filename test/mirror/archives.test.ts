@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
 import type { PackageId } from '../../src/mirror/archives.ts'
+import { ModuleCatalogue } from '../../src/mirror/module-catalogue.ts'
 import type { ArchiveRecord } from '../../src/mirror/release-record.ts'
+import { ItemRemoval } from '../../src/mirror/stock/item-removal.ts'
 import { parsePlatform } from '../../src/protocol/platform.ts'
 import type { IncomingBlob, OpenBlob } from '../../src/store/blob-store.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
@@ -133,6 +135,35 @@ describe('equal bytes', () => {
     expect(other.count('archive')).toBe(0)
     expect(await recordOf(parts, elsewhere)).toMatchObject({ address: 'other.example.test/acme/gadget' })
     expect((await parts.catalogue.version(gadget, v1)).pin).toBeDefined()
+  })
+
+  it('whose other owner is removed meanwhile are kept, or come again: never a record without its blob', async () => {
+    const other = new ScriptedUpstream()
+    const upstream = new ScriptedUpstream()
+    const parts = createParts({ upstreamFor: (host) => (host === gadget.hostname ? other : upstream) })
+    const bytes = () => Buffer.from('the same provider at two registries')
+    await upstream.publish('1.0.0', { bytes })
+    await other.publish('1.0.0', { bytes })
+    await parts.inventory.start([], new AbortController().signal)
+    const modules = new ModuleCatalogue(parts.records, parts.inventory, parts.log)
+    const removal = new ItemRemoval({ ...parts, modules })
+    const elsewhere = { ...linux, address: gadget }
+    let kept = 0
+    for (let turns = 0; turns < 40; turns++) {
+      await open(parts)
+      const item = parts.inventory.get('registry.example.test/acme/widget 1.0.0 linux_amd64')
+      if (item === undefined) throw new Error('not held')
+      const opening = open(parts, elsewhere)
+      for (let turn = 0; turn < turns; turn++) await null
+      kept += (await removal.remove(item)) === 0 ? 1 : 0
+      await opening
+      expect(await parts.blobs.stat(item.digest), `after ${turns} turns`).toBeDefined()
+      const second = parts.inventory.get('other.example.test/acme/gadget 1.0.0 linux_amd64')
+      if (second === undefined) throw new Error('not held')
+      await removal.remove(second)
+      expect(await parts.blobs.stat(item.digest)).toBeUndefined()
+    }
+    expect(kept).toBeGreaterThan(0)
   })
 
   it('are not taken for equal because of a name: another digest is downloaded', async () => {

@@ -97,6 +97,22 @@ describe('the packages of a version', () => {
   })
 })
 
+it('tells the use of an archive that was handed out, however it was, and of no other', async () => {
+  const parts = createParts()
+  await parts.upstream.publish('1.0.0')
+  await listed(parts)
+  const linux = { address: widget, version: v1, platform: parsePlatform('linux_amd64') }
+  await parts.mirror.describeArchive(everything, linux, newCall())
+  expect(parts.used).toEqual([])
+  await download(parts)
+  const { value } = await parts.mirror.followArchive(everything, linux, newCall(), { sized: true })
+  await value[Symbol.asyncDispose]()
+  const nowhere = { ...linux, platform: parsePlatform('plan9_mips') }
+  await failureOf(parts.mirror.openArchive(everything, nowhere, newCall()))
+  expect(new Set(parts.used)).toEqual(new Set(['registry.example.test/acme/widget 1.0.0 linux_amd64']))
+  expect(parts.used).toHaveLength(2)
+})
+
 it.each([
   [
     'list of versions',

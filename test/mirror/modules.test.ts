@@ -61,6 +61,35 @@ describe('a module that is slow to come', () => {
   })
 })
 
+describe('the use of a module', () => {
+  it('is told when its archive is opened; being told where it is counts as no hit', async () => {
+    const { modules, used } = createModuleParts()
+    const { value } = await modules.locate(everything, net, newCall())
+    await modules.describeArchive(everything, net, value.digest)
+    const { value: blob } = await modules.openArchive(everything, net, value.digest, newCall())
+    await blob[Symbol.asyncDispose]()
+    await failureOf(modules.openArchive(everything, net, 'a'.repeat(64) as typeof value.digest, newCall()))
+    expect(used).toEqual(['registry.example.test/acme/net/aws 1.0.0 0', 'registry.example.test/acme/net/aws 1.0.0 1'])
+  })
+})
+
+describe('the archive of a module that is being recorded', () => {
+  it('is not removed before its record is written', async () => {
+    const { modules, blobs, inventory, catalogue } = createModuleParts()
+    const commits: string[] = []
+    const save = catalogue.save.bind(catalogue)
+    catalogue.save = async (address, record) => {
+      const removed = await inventory.claims.removing(record.state.digest, () => blobs.delete(record.state.digest))
+      commits.push(removed === undefined ? 'kept' : 'removed')
+      await save(address, record)
+    }
+    const { value } = await modules.locate(everything, net, newCall())
+    expect(commits).toEqual(['kept'])
+    expect(await blobs.stat(value.digest)).toBeDefined()
+    expect(inventory.claims.isClaimed(value.digest)).toBe(false)
+  })
+})
+
 describe('a module whose archive was lost', () => {
   it('comes back as it was', async () => {
     const { modules, upstream, blobs } = createModuleParts()

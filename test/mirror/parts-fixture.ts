@@ -101,6 +101,8 @@ export interface TestParts {
   readonly lines: Record<string, unknown>[]
   /** `judged RULE`, `changed`, `downloading 1`. */
   readonly observed: string[]
+  /** Names of what was served. */
+  readonly used: string[]
 }
 
 /** No archive of a test is a zip: a hash that tells which file it is of. */
@@ -121,6 +123,7 @@ export function createParts(options: PartsOptions = {}): TestParts {
   const controller = new AbortController()
   const shutdown = controller.signal
   const observed: string[] = []
+  const used: string[] = []
   const observer: MirrorObserver = {
     judged: (verdict) => observed.push(`judged ${verdict}`),
     releaseChanged: () => observed.push('changed'),
@@ -161,10 +164,11 @@ export function createParts(options: PartsOptions = {}): TestParts {
     findUnsafety: options.findUnsafety ?? (async () => undefined),
   })
   const downloads = new DownloadDocuments({ catalogue, releases, hashes, upstreamFor, log })
-  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, upstreamFor })
+  const usage = { touch: (name: string): void => void used.push(name) }
+  const mirror = new Mirror({ catalogue, versions, releases, archives, hashes, downloads, usage, upstreamFor })
   return {
     ...{ upstream, clock, records, blobs, inventory, catalogue, versions, releases, archives, hashes, mirror },
-    ...{ replacement, shutdown: controller, log, lines, observed },
+    ...{ replacement, shutdown: controller, log, lines, observed, used },
   }
 }
 

@@ -11,9 +11,11 @@ import { parseModuleAddressText } from '../../src/protocol/module-address.ts'
 import type { ModuleLocation } from '../../src/protocol/module-location.ts'
 import { parseRemoteSource } from '../../src/protocol/module-source.ts'
 import { assertVersion } from '../../src/protocol/version.ts'
+import type { BlobStore } from '../../src/store/blob-store.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { MemoryMetadataCache } from '../../src/store/memory/memory-metadata-cache.ts'
 import { MemoryRecordStore } from '../../src/store/memory/memory-record-store.ts'
+import type { RecordStore } from '../../src/store/record-store.ts'
 import type { ModuleTree, ModuleUpstream } from '../../src/upstream/module-upstream.ts'
 import type { UpstreamRequest } from '../../src/upstream/provider-upstream.ts'
 import { freshness, recordingLog, StillClock } from './parts-fixture.ts'
@@ -85,20 +87,28 @@ export function outage(): MirrorError {
 }
 
 /** The use case over memory and one scripted upstream. */
-export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
+export function createModuleParts(
+  options: {
+    filesMs?: number
+    records?: RecordStore
+    blobs?: BlobStore
+    inventory?: Inventory
+    isSealed?: boolean
+  } = {},
+) {
+  const { filesMs, isSealed = false } = options
   const upstream = new ScriptedModuleUpstream()
   const clock = new StillClock()
   const { log, lines } = recordingLog()
   const { now } = clock
-  const blobs = new MemoryBlobStore()
+  const { records = new MemoryRecordStore(), blobs = new MemoryBlobStore() } = options
   const shutdown = new AbortController().signal
-  const records = new MemoryRecordStore()
-  const inventory = new Inventory({ log })
+  const { inventory = new Inventory({ log }) } = options
   const catalogue = new ModuleCatalogue(records, inventory, log)
   const cache = new MemoryMetadataCache()
   const stored = { cache, prefix: 'module-versions', parse: parseStoredModuleVersions }
   const documents = new DocumentCache({ ...stored, freshness, now, log, shutdown })
-  const upstreamFor = () => upstream
+  const upstreamFor = () => (isSealed ? undefined : upstream)
   const lists = new ModuleLists({ catalogue, upstreamFor, lists: documents, now, log })
   const observed: string[] = []
   const observer = {
@@ -110,6 +120,8 @@ export function createModuleParts({ filesMs }: { filesMs?: number } = {}) {
     ...{ catalogue, claims: inventory.claims, lists, blobs, upstreamFor, shutdown, observer, now, log },
     ...(filesMs === undefined ? {} : { filesMs }),
   })
-  const modules = new Modules({ catalogue, lists, fetches, blobs, upstreamFor, now, log, ...freshness })
-  return { upstream, clock, blobs, records, inventory, catalogue, lists, modules, lines, observed }
+  const used: string[] = []
+  const usage = { touch: (name: string, hits = 1): void => void used.push(`${name} ${hits}`) }
+  const modules = new Modules({ catalogue, lists, fetches, blobs, usage, upstreamFor, now, log, ...freshness })
+  return { used, upstream, clock, blobs, records, inventory, catalogue, lists, modules, lines, observed }
 }

@@ -74,7 +74,7 @@ describePrometheus('a real Prometheus', () => {
       tls_config: { ca_file: join(mirror.dataDir, 'state/tls/ca.pem') },
       static_configs: [{ targets: [`localhost:${new URL(mirror.url).port}`] }],
     })
-    await vi.waitFor(async () => expect(await valueOf('up{job="terramirror"}')).toBe(1), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await read('up{job="terramirror"}')).toBe(1), { timeout: 60_000 })
   }, 120_000)
   afterAll(async () => {
     await prometheus?.[Symbol.asyncDispose]()
@@ -82,37 +82,35 @@ describePrometheus('a real Prometheus', () => {
     await origin?.[Symbol.asyncDispose]()
   })
 
-  async function valueOf(expression: string): Promise<number | undefined> {
+  async function read(expression: string): Promise<number | undefined> {
     return (await prometheus.query(expression))[0]?.value
   }
 
   it('reaches the mirror over TLS and is told what happened', async () => {
     const archives = 'route="/providers/:hostname/:namespace/:type/:version/:platform/:filename"'
     // The account of a request is made after its answer; the next scrape has it.
-    await expect.poll(() => valueOf(`sum(terramirror_requests_total{${archives}})`), { timeout: 30_000 }).toBe(4)
-    expect(await valueOf(`terramirror_requests_total{${archives},outcome="hit",status="200"}`)).toBe(2)
-    expect(await valueOf(`sum(terramirror_requests_total{${archives},status=~"5.."})`)).toBe(1)
-    expect(await valueOf('terramirror_provider_requests_total{outcome="miss"}')).toBe(1)
-    expect(await valueOf('sum(terramirror_provider_sent_bytes_total)')).toBe(3 * archiveBytes)
-    expect(await valueOf('terramirror_verification_verdicts_total{verdict="signed-checksums"}')).toBe(4)
-    expect(await valueOf('sum(terramirror_verification_verdicts_total{verdict=~"[A-Z][A-Z_]+"}) > 0')).toBeDefined()
-    expect(await valueOf('terramirror_ready')).toBe(1)
-    expect(
-      await valueOf('terramirror_certificate_expiry_timestamp_seconds{certificate="server"} > time()'),
-    ).toBeDefined()
+    await expect.poll(() => read(`sum(terramirror_requests_total{${archives}})`), { timeout: 30_000 }).toBe(4)
+    expect(await read(`terramirror_requests_total{${archives},outcome="hit",status="200"}`)).toBe(2)
+    expect(await read(`sum(terramirror_requests_total{${archives},status=~"5.."})`)).toBe(1)
+    expect(await read('terramirror_provider_requests_total{outcome="miss"}')).toBe(1)
+    expect(await read('sum(terramirror_provider_sent_bytes_total)')).toBe(3 * archiveBytes)
+    expect(await read('terramirror_verification_verdicts_total{verdict="signed-checksums"}')).toBe(4)
+    expect(await read('sum(terramirror_verification_verdicts_total{verdict=~"[A-Z][A-Z_]+"}) > 0')).toBeDefined()
+    expect(await read('terramirror_ready')).toBe(1)
+    expect(await read('terramirror_certificate_expiry_timestamp_seconds{certificate="server"} > time()')).toBeDefined()
   })
 
   it('evaluates every rule without an error', async () => {
-    const read = async () => {
+    const list = async () => {
       const { groups } = await prometheus.get('rules')
       return groups.flatMap(({ rules }: { rules: { health: string; name: string }[] }) => rules)
     }
     await expect
-      .poll(async () => (await read()).every(({ health }: { health: string }) => health !== 'unknown'), {
+      .poll(async () => (await list()).every(({ health }: { health: string }) => health !== 'unknown'), {
         timeout: 30_000,
       })
       .toBe(true)
-    const rules = await read()
+    const rules = await list()
     expect(rules.length).toBeGreaterThan(10)
     expect(rules.filter(({ health }: { health: string }) => health !== 'ok')).toEqual([])
   })

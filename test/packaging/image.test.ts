@@ -1,15 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { chmod, copyFile, mkdir, mkdtemp, mkdtempDisposable, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { parse, parseAllDocuments } from 'yaml'
+import { parse } from 'yaml'
 import { writeApplication } from '../../packaging/application.ts'
 import { PROJECT } from '../../packaging/bundle.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import { PROCESS_ENV, spawnMirror } from '../e2e/mirror-fixture.ts'
 import { startOrigin } from '../origin/origin.ts'
 import { pairsOf, readDockerfile, type Stage } from './dockerfile.ts'
@@ -85,38 +84,6 @@ describe('the Dockerfile', () => {
   test('brings a configuration under which other machines reach it, and its data is in the volume', async () => {
     const config = parse(await readFile(join(PROJECT, 'packaging/files/image-config.yaml'), 'utf8'))
     expect(config).toEqual({ listen: { host: '0.0.0.0' }, dataDir: '/data' })
-  })
-})
-
-describe('the sketch of a sidecar', () => {
-  const [configMap, set] = parseAllDocuments(readFileSync(join(PROJECT, 'deploy/kubernetes/sidecar.yaml'), 'utf8')).map(
-    (document) => document.toJS(),
-  )
-  const { initContainers, containers } = set.spec.template.spec
-
-  test('configures the mirror with keys that there are, in the place where the image looks', async () => {
-    await using place = await mkdtempDisposable(join(tmpdir(), 'test-sidecar-'))
-    await writeFile(join(place.path, 'config.yaml'), configMap.data['config.yaml'])
-    const config = await loadConfig({ set: [], cwd: place.path, env: {} })
-    expect({ host: config.listen.host, port: config.listen.port, dataDir: config.dataDir }).toEqual({
-      host: '0.0.0.0',
-      port: 8443,
-      dataDir: '/data',
-    })
-    const [{ volumeMounts, securityContext }] = initContainers
-    const places = volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath)
-    expect(places).toEqual(['/data', '/etc/terramirror', '/tmp'])
-    expect(securityContext).toMatchObject({ runAsUser: 65532, runAsGroup: 0, readOnlyRootFilesystem: true })
-  })
-
-  test('gives the runner the authority that it needs, and no key', () => {
-    const [{ volumeMounts, env }] = containers
-    const fromData = volumeMounts.filter(({ name }: { name: string }) => name === 'data')
-    expect(fromData).toEqual([
-      { name: 'data', mountPath: '/etc/terraform/ca-bundle.pem', subPath: 'state/tls/ca-bundle.pem', readOnly: true },
-    ])
-    expect(env).toContainEqual({ name: 'SSL_CERT_FILE', value: '/etc/terraform/ca-bundle.pem' })
-    expect(configMap.data.terraformrc).toContain('url = "https://localhost:8443/providers/"')
   })
 })
 

@@ -29,6 +29,26 @@ test('a new folder is made, private to user and group, and says its format', asy
   expect(await readdir(dataDir)).not.toContain('lock')
 })
 
+test('what was set aside is counted, and the free space of the file system is told', async () => {
+  await using folder = await openIt()
+  expect(await folder.measureQuarantine()).toEqual({ files: 0, bytes: 0 })
+  const { digest } = await folder.blobs.put(Buffer.from('bytes'))
+  await folder.blobs.setAside(digest)
+  await mkdir(join(dataDir, 'quarantine', 'records', 'a'), { recursive: true })
+  await writeFile(join(dataDir, 'quarantine', 'records', 'a', 'b.json'), 'four')
+  expect(await folder.measureQuarantine()).toEqual({ files: 2, bytes: 9 })
+  expect(await folder.freeBytes()).toBeGreaterThan(0)
+})
+
+test('a journal of the folder is a file in it, and is closed with it', async () => {
+  const folder = await openIt()
+  const journal = await folder.openJournal('list')
+  await journal.append({ a: 1 })
+  expect(await readFile(join(dataDir, 'list.ndjson'), 'utf8')).toBe('{"a":1}\n')
+  await folder[Symbol.asyncDispose]()
+  await expect(journal.append(2)).rejects.toMatchObject({ code: 'STORAGE_FAILED' })
+})
+
 test('what was kept is there when the folder is opened again', async () => {
   {
     await using folder = await openIt()

@@ -29,7 +29,7 @@ export const WarmRequest = z.strictObject({
     .prefault([]),
   /** Texts of `.terraform.lock.hcl` files. */
   lockFiles: z.array(z.string().max(MAX_TEXT)).max(MAX_FILES).prefault([]),
-  /** Path below the configuration's root to text, `.tf` and `.tf.json`. */
+  /** Path from the configuration's root to text, `.tf` and `.tf.json`; local modules beside it begin with `../`. */
   configuration: z
     .record(z.string().max(1_000), z.string().max(MAX_TEXT))
     .refine((files) => Object.keys(files).length <= MAX_FILES, { error: `more than ${MAX_FILES} files` })

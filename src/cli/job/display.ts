@@ -6,7 +6,7 @@ import { ProgressLines } from './progress-lines.ts'
 export interface JobDisplay extends Disposable {
   /** The job's newest state. */
   update(job: Job): void
-  /** Something of the job; what is not well is shown at once. */
+  /** Something of the job; what is not well, or was mended, is shown at once. */
   item(item: JobItem): void
   /** A word between. */
   say(text: string): void

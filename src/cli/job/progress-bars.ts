@@ -2,7 +2,7 @@ import cliProgress, { type MultiBar, type SingleBar } from 'cli-progress'
 import type { Job, JobItem } from '../../admin/schema/jobs.ts'
 import { printable } from '../terminal/printable.ts'
 import type { JobDisplay } from './display.ts'
-import { formatBadItem, formatBytes, formatPace, isBad } from './progress-text.ts'
+import { formatBytes, formatItemResult, formatPace, isTelling } from './progress-text.ts'
 import { Rate } from './rate.ts'
 
 const WIDTH = 30
@@ -38,9 +38,9 @@ export class ProgressBars implements JobDisplay {
   }
 
   item(item: JobItem): void {
-    if (!isBad(item.outcome) || this.#told.has(item.item)) return
+    if (!isTelling(item) || this.#told.has(item.item)) return
     this.#told.add(item.item)
-    this.say(formatBadItem(this.#job?.kind ?? 'warm', item))
+    this.say(formatItemResult(this.#job?.kind ?? 'warm', item))
   }
 
   say(text: string): void {

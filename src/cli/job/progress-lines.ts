@@ -1,7 +1,7 @@
 import type { Job, JobItem } from '../../admin/schema/jobs.ts'
 import { note } from '../terminal/output.ts'
 import type { JobDisplay } from './display.ts'
-import { formatBadItem, formatBytes, formatPace, isBad } from './progress-text.ts'
+import { formatBytes, formatItemResult, formatPace, isTelling } from './progress-text.ts'
 import { Rate } from './rate.ts'
 
 const SHORTEST_MS = 1_000
@@ -9,7 +9,7 @@ const LONGEST_MS = 10_000
 
 /**
  * A job in plain lines, for logs: the first after a second, then in growing distances of up to ten seconds, so that a
- * job of an hour does not fill a page with each minute. What is not well has its line at once.
+ * job of an hour does not fill a page with each minute. Nothing is said twice within ten seconds. What is not well, or was mended, has its line at once.
  */
 export class ProgressLines implements JobDisplay {
   readonly #now: () => number
@@ -19,6 +19,7 @@ export class ProgressLines implements JobDisplay {
   readonly #told = new Set<string>()
   #kind: Job['kind'] = 'warm'
   #lastAt: number
+  #lastLine = ''
 
   /** `now` in milliseconds; default the monotonic clock. `write` gets one line a call; default standard error. */
   constructor(now: () => number = () => performance.now(), write: (line: string) => void = note) {
@@ -34,14 +35,17 @@ export class ProgressLines implements JobDisplay {
     this.#rate.add(job.progress.bytes, now)
     const pause = Math.min(Math.max((now - this.#startedAt) / 10, SHORTEST_MS), LONGEST_MS)
     if (now - this.#lastAt < pause) return
+    const line = this.#format(job, now)
+    if (line === this.#lastLine && now - this.#lastAt < LONGEST_MS) return
     this.#lastAt = now
-    this.#write(this.#format(job, now))
+    this.#lastLine = line
+    this.#write(line)
   }
 
   item(item: JobItem): void {
-    if (!isBad(item.outcome) || this.#told.has(item.item)) return
+    if (!isTelling(item) || this.#told.has(item.item)) return
     this.#told.add(item.item)
-    this.#write(formatBadItem(this.#kind, item))
+    this.#write(formatItemResult(this.#kind, item))
   }
 
   say(text: string): void {

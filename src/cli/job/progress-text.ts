@@ -21,8 +21,13 @@ const WORDS: Readonly<Record<Job['kind'], Readonly<Record<JobOutcome, string>>>>
 }
 
 /** True for an outcome that nobody wants. */
-export function isBad(outcome: JobOutcome | null): boolean {
+function isBad(outcome: JobOutcome | null): boolean {
   return outcome === 'notPublished' || outcome === 'refused' || outcome === 'failed'
+}
+
+/** True for what people want to hear of at once: it ended badly, or was mended. */
+export function isTelling({ outcome, reason }: JobItem): boolean {
+  return isBad(outcome) || (outcome === 'done' && reason !== undefined)
 }
 
 /** How many things of a job ended badly. */
@@ -39,8 +44,8 @@ export function formatOutcomes({ kind, outcomes }: Job): string {
   return parts.length === 0 ? 'nothing to do' : parts.join(', ')
 }
 
-/** One thing that is not well, in one line: which, what, why. */
-export function formatBadItem(kind: Job['kind'], { item, outcome, reason, code }: JobItem): string {
+/** What became of one thing, in one line: which, what, why. */
+export function formatItemResult(kind: Job['kind'], { item, outcome, reason, code }: JobItem): string {
   const what = outcome === null ? 'not decided' : WORDS[kind][outcome]
   const why = reason === undefined ? '' : `: ${reason.replaceAll('\n', ' ')}`
   return `${item}: ${what}${why}${code === undefined ? '' : ` (${code})`}`

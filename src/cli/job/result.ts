@@ -3,7 +3,7 @@ import type { Job } from '../../admin/schema/jobs.ts'
 import type { ExitCode } from '../command-error.ts'
 import { formatSeconds } from '../terminal/age.ts'
 import { print, printJson } from '../terminal/output.ts'
-import { countBad, formatBadItem, formatOutcomes } from './progress-text.ts'
+import { countBad, formatItemResult, formatOutcomes } from './progress-text.ts'
 import type { FinishedJob } from './watch.ts'
 
 /** More than these scroll away what one wants to see; `jobs show` has all. */
@@ -32,7 +32,7 @@ function formatResult({ job, bad }: FinishedJob): string {
   const lines = [
     `${kind} ${state}${span}: ${formatOutcomes(job)}; ${prettyBytes(progress.bytes)}`,
     ...(reason === undefined ? [] : [reason]),
-    ...bad.slice(0, MOST_SHOWN).map((item) => `  ${formatBadItem(kind, item)}`),
+    ...bad.slice(0, MOST_SHOWN).map((item) => `  ${formatItemResult(kind, item)}`),
   ]
   if (bad.length > MOST_SHOWN) {
     lines.push(`  and ${bad.length - MOST_SHOWN} more: terramirror jobs show ${id} --outcome failed --all`)

@@ -14,6 +14,7 @@ import type { Modules } from '../modules.ts'
 import type { OriginList } from '../origin-lists.ts'
 import type { ChangedFile } from '../release-adoption.ts'
 import type { Releases } from '../releases.ts'
+import type { ItemRemoval } from '../stock/item-removal.ts'
 import type { Versions } from '../versions.ts'
 import { assertOriginAllowed, type View } from '../view.ts'
 import { parseItemAddress } from './item-address.ts'
@@ -50,8 +51,7 @@ export interface RefreshParts {
   readonly moduleCatalogue: ModuleCatalogue
   readonly moduleLists: ModuleLists
   readonly modules: Modules
-  /** Removes a blob, and what is known of it, unless something else needs it. */
-  readonly removeBlob: (digest: string) => Promise<unknown>
+  readonly removal: Pick<ItemRemoval, 'removeBlob'>
 }
 
 /** Asks origins anew, now: the only way to replace what was released again with other bytes. */
@@ -116,11 +116,11 @@ export class Refresh {
   }
 
   async #module(address: ModuleAddress, version: Version, accept: boolean): Promise<RefreshResult> {
-    const { moduleLists, modules, removeBlob } = this.#parts
+    const { moduleLists, modules, removal } = this.#parts
     await moduleLists.renew(address, newCall())
     const { before, record } = await modules.renew({ address, version }, { hops: [], replace: accept })
     const kept = new Set(statesOf(record).map(({ digest }) => digest))
-    for (const { digest } of statesOf(before)) if (!kept.has(digest)) await removeBlob(digest)
+    for (const { digest } of statesOf(before)) if (!kept.has(digest)) await removal.removeBlob(digest)
     const changed = record.state.digest !== before.state.digest
     const { source: filename, digest: held } = before.state
     return {

@@ -132,24 +132,30 @@ function firstFrom(items: readonly HeldItem[], name: string): number {
   return low
 }
 
-/** The parts that lead become a prefix, which is found by halving; the others are looked at name by name. */
+/** The parts that lead become a prefix, which is found by halving; the others are looked for in name after name. */
 function compile({ kind, origin, namespace, name, type, q }: ItemQuery): {
   prefix: string
   matches: (name: string) => boolean
 } {
   const wanted = kind === 'package' ? [origin, namespace, type] : [origin, namespace, name, type]
-  const leading = wanted.indexOf(undefined) === -1 ? wanted.length : wanted.indexOf(undefined)
-  const separators = wanted.map((_, index) => (index === wanted.length - 1 ? ' ' : '/'))
-  const prefix = wanted.slice(0, leading).reduce((text, part, index) => `${text}${part}${separators[index]}`, '')
-  const rest = wanted.slice(leading).some((part) => part !== undefined)
-  const search = q?.toLowerCase() ?? ''
-  const matches = (text: string): boolean => {
-    if (search !== '' && !text.toLowerCase().includes(search)) return false
-    if (!rest) return true
-    const parts = text.slice(0, text.indexOf(' ')).split('/')
-    return wanted.every((part, index) => part === undefined || part === parts[index])
-  }
-  return { prefix: prefix ?? '', matches }
+  const gap = wanted.indexOf(undefined)
+  const prefix =
+    gap === -1
+      ? `${wanted.join('/')} `
+      : wanted
+          .slice(0, gap)
+          .map((part) => `${part}/`)
+          .join('')
+  const rest = gap !== -1 && wanted.slice(gap).some((part) => part !== undefined)
+  const parts = wanted.map((part) => (part === undefined ? '[^/]*' : literal(part)))
+  const address = rest ? new RegExp(`^${parts.join('/')} `) : undefined
+  const search = q === undefined ? undefined : new RegExp(literal(q), 'iu')
+  return { prefix, matches: (text) => (address?.test(text) ?? true) && (search?.test(text) ?? true) }
+}
+
+/** A pattern that matches this text alone. */
+function literal(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 }
 
 function isList(owners: HeldItem | readonly HeldItem[]): owners is readonly HeldItem[] {

@@ -26,7 +26,10 @@ export async function readConfigurationTree(
     const own = byFolder.get(folder)
     if (own === undefined) {
       const reason = 'its files are not a part of the request'
-      tree.refused.push({ item: `./${folder}`, refusal: { outcome: 'failed', reason } })
+      tree.refused.push({
+        item: folder.startsWith('..') ? folder : `./${folder}`,
+        refusal: { outcome: 'failed', reason },
+      })
       continue
     }
     const facts = await readConfiguration(new Map(own), folder, { registry: defaultOrigin })
@@ -95,10 +98,11 @@ function folderOf(path: string): string {
   return folder === '.' ? '' : folder
 }
 
+/** Local modules may stand beside the root, `../modules/net/main.tf`: paths are names here, and no file is opened by them. */
 function cleanPath(path: string): string {
   const clean = posix.normalize(path.replaceAll('\\', '/'))
-  if (clean.startsWith('/') || clean === '..' || clean.startsWith('../') || /\p{Cc}/u.test(clean)) {
-    const problem = `configuration: ${JSON.stringify(path.slice(0, 80))} is no path below the configuration's root`
+  if (clean.startsWith('/') || clean.endsWith('/') || clean.endsWith('..') || /\p{Cc}/u.test(clean)) {
+    const problem = `configuration: ${JSON.stringify(path.slice(0, 80))} is no path of a file from the configuration's root`
     throw new MirrorError('REQUEST_INVALID', problem, { problems: [problem] })
   }
   return clean

@@ -1,3 +1,4 @@
+import type { Log } from '../../log.ts'
 import { untilAborted } from '../deadline.ts'
 import type { JobContext } from '../jobs/job-kind.ts'
 import type { Mirror } from '../mirror.ts'
@@ -19,6 +20,7 @@ export interface FetchingParts {
   readonly mirror: Pick<Mirror, 'obtainArchive' | 'hashArchive'>
   readonly modules: Pick<Modules, 'locate' | 'find'>
   readonly view: View
+  readonly log: Log
 }
 
 /** Brings what is wanted, by the same ways as clients do, and settles it in a job. */
@@ -33,6 +35,10 @@ export class Fetching implements WarmWork {
 
   get signal(): AbortSignal {
     return this.#job.signal
+  }
+
+  get log(): Log {
+    return this.#parts.log
   }
 
   each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Log } from '../../log.ts'
 import { untilAborted } from '../deadline.ts'
 import { each } from '../jobs/each.ts'
 import type { Mirror } from '../mirror.ts'
@@ -40,17 +41,20 @@ export interface PlanningParts {
   readonly sealed: boolean
   /** What modules call would be fetched too: of those that are not here, it cannot be known yet. */
   readonly follows: boolean
+  readonly log: Log
 }
 
 /** Looks what is wanted up, and fetches nothing but documents. */
 export class Planning implements WarmWork {
   readonly signal: AbortSignal
+  readonly log: Log
   readonly #parts: PlanningParts
   readonly #items = new Map<string, PlannedItem>()
 
   constructor(parts: PlanningParts, signal: AbortSignal) {
     this.#parts = parts
     this.signal = signal
+    this.log = parts.log
   }
 
   /** Everything that was looked up, in that order. */

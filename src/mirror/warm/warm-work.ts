@@ -1,3 +1,5 @@
+import { isMirrorError } from '../../errors.ts'
+import type { Log } from '../../log.ts'
 import type { PackageId } from '../archives.ts'
 import type { ModuleId } from '../module-fetches.ts'
 import type { ModuleRecord } from '../module-record.ts'
@@ -15,6 +17,7 @@ export interface WarmPackage {
 export interface WarmWork {
   /** Ends everything. */
   readonly signal: AbortSignal
+  readonly log: Log
   /** Does `work` for each item, a few at a time. @throws what `work` throws; the reason of the signal */
   each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void>
   /** Something of the request cannot come. */
@@ -31,6 +34,7 @@ export async function orRefuse<T>(work: WarmWork, item: string, action: () => Pr
     return await action()
   } catch (error) {
     work.signal.throwIfAborted()
+    if (!isMirrorError(error)) work.log.error({ item, err: error }, 'an item could not be warmed')
     work.refuse(item, refusalOf(error))
     return undefined
   }

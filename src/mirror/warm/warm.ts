@@ -1,3 +1,5 @@
+import type { Log } from '../../log.ts'
+import { untilAborted } from '../deadline.ts'
 import type { JobContext, JobKind } from '../jobs/job-kind.ts'
 import type { Mirror } from '../mirror.ts'
 import type { Modules } from '../modules.ts'
@@ -20,6 +22,7 @@ export interface WarmParts extends WishReaders {
   readonly view: View
   /** Nothing is asked of any origin. */
   readonly sealed: boolean
+  readonly log: Log
 }
 
 /**
@@ -48,14 +51,15 @@ export class Warm {
    * @throws MirrorError `REQUEST_INVALID`, `CONFIGURATION_FILE_INVALID`; the reason of the signal
    */
   async plan(request: WarmRequest, signal: AbortSignal): Promise<WarmPlan> {
-    const wishes = await this.#read(request)
+    const wishes = await untilAborted(this.#read(request), signal)
     const planning = new Planning({ ...this.#parts, follows: wishes.followModules }, signal)
     await this.#walk(wishes, planning)
     return planning.plan
   }
 
   async #run(request: WarmRequest, job: JobContext): Promise<void> {
-    await this.#walk(await this.#read(request), new Fetching(job, this.#parts))
+    const wishes = await untilAborted(this.#read(request), job.signal)
+    await this.#walk(wishes, new Fetching(job, this.#parts))
   }
 
   #read(request: WarmRequest): Promise<Wishes> {

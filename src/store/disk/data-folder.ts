@@ -37,10 +37,12 @@ export interface DataFolder extends AsyncDisposable {
   readonly workspaces: DiskWorkspaces
   /** Opens `NAME.ndjson`, for what may be lost. The caller disposes of it, before the folder. @throws MirrorError `STORAGE_FAILED` */
   openJournal(name: string): Promise<Journal>
+  /** Bytes that this process may still write to the file system. @throws MirrorError `STORAGE_FAILED` */
+  freeBytes(): Promise<number>
+  /** What was set aside as damaged. @throws MirrorError `STORAGE_FAILED` */
+  measureQuarantine(): Promise<{ readonly files: number; readonly bytes: number }>
   /** Absolute. */
   readonly dataDir: string
-  /** Bytes that its disk has free for us. @throws MirrorError `STORAGE_FAILED` */
-  free(): Promise<number>
 }
 
 /**
@@ -84,18 +86,17 @@ export async function openDataFolder(options: DataFolderOptions): Promise<DataFo
       records: new DiskRecordStore(folders, log),
       metadata: new KeyvMetadataCache({ store: new MetadataFiles(folders), log }),
       workspaces: new DiskWorkspaces(folders.tmp),
-      free: () => freeBytes(dataDir),
       openJournal: (name) => journals.open(name),
-      [Symbol.asyncDispose]: () => withStorageErrors('release', dataDir, () => lock[Symbol.asyncDispose]()),
+      freeBytes: () => withStorageErrors('look at', dataDir, () => freeBytes(dataDir)),
+      measureQuarantine: () => withStorageErrors('look at', folders.quarantine, () => measure(folders.quarantine)),
+      async [Symbol.asyncDispose]() {
+        await journals.close()
+        await withStorageErrors('release', dataDir, () => lock[Symbol.asyncDispose]())
+      },
     }
   } catch (error) {
     throw await openingError(dataDir, error)
   }
-}
-
-async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await withStorageErrors('look at', folder, () => statfs(folder))
-  return bavail * bsize
 }
 
 async function makeRoot(dataDir: string): Promise<void> {
@@ -123,6 +124,22 @@ async function removeLeftovers(tmp: string, log: Log): Promise<void> {
   const leftovers = entries.filter((entry) => entry.isFile() || (entry.isDirectory() && isWorkspaceName(entry.name)))
   for (const entry of leftovers) await rm(join(tmp, entry.name), { recursive: true, force: true })
   if (leftovers.length > 0) log.info({ files: leftovers.length }, 'removed unfinished files of an earlier run')
+}
+
+async function freeBytes(dataDir: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dataDir)
+  return bavail * bsize
+}
+
+async function measure(folder: string): Promise<{ files: number; bytes: number }> {
+  const sum = { files: 0, bytes: 0 }
+  for (const entry of await unlessMissing(readdir(folder, { withFileTypes: true, recursive: true }), [])) {
+    if (!entry.isFile()) continue
+    const facts = await unlessMissing(stat(join(entry.parentPath, entry.name)), undefined)
+    sum.files += 1
+    sum.bytes += facts?.size ?? 0
+  }
+  return sum
 }
 
 async function openingError(dataDir: string, cause: unknown): Promise<MirrorError> {

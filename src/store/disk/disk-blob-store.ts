@@ -9,6 +9,7 @@ import { moveDurably } from './atomic-write.ts'
 import { DiskIncomingBlob } from './disk-incoming-blob.ts'
 import { type DurableFolders, syncFolder } from './durable-folders.ts'
 import type { GrowingFile } from './growing-file.ts'
+import { pruneQuarantine } from './quarantine.ts'
 import { errnoOf, storageError, unlessMissing, withStorageErrors } from './storage-error.ts'
 
 /** The unit in which every file system tells `st_blocks`, whatever its own blocks are. */
@@ -98,6 +99,7 @@ export class DiskBlobStore implements BlobStore {
     await withStorageErrors('set aside', path, () =>
       unlessMissing(moveDurably(this.#folders, path, join(this.#folders.quarantine, digest)), undefined),
     )
+    await pruneQuarantine(this.#folders.quarantine)
   }
 
   /** Not synced: a blob that a power cut brings back is still the blob of its name. */
@@ -154,6 +156,7 @@ function blobStat(digest: string, facts: BigIntStats): BlobStat {
     digest,
     size: Number(facts.size),
     diskBytes: Number(facts.blocks) * STAT_BLOCK_BYTES,
+    modifiedAt: Number(facts.mtimeMs),
     fingerprint: `${facts.size}-${facts.mtimeNs}-${facts.ino}`,
   }
 }

@@ -5,6 +5,7 @@ import type { RecordKey, RecordStore } from '../record-store.ts'
 import { SerialByKey } from '../serial-by-key.ts'
 import { moveDurably, writeAtomic } from './atomic-write.ts'
 import { type DurableFolders, syncFolder } from './durable-folders.ts'
+import { pruneQuarantine } from './quarantine.ts'
 import { decodeName, recordFile, recordFolder } from './record-path.ts'
 import { unlessMissing, withStorageErrors } from './storage-error.ts'
 
@@ -77,6 +78,7 @@ export class DiskRecordStore implements RecordStore {
     const aside = join(this.#folders.quarantine, 'records', relative(this.#root, path))
     try {
       await withStorageErrors('set aside', path, () => moveDurably(this.#folders, path, aside))
+      await pruneQuarantine(this.#folders.quarantine)
       this.#log.error({ path, aside }, 'a record is not JSON: set aside')
     } catch (error) {
       // On a full disk too, a damaged record is as good as none, and no reason to refuse anything.

@@ -8,6 +8,7 @@ import { sha256 } from '../digest.ts'
 
 interface Held {
   readonly bytes: Buffer
+  readonly storedAt: number
   readonly fingerprint: string
 }
 
@@ -25,9 +26,13 @@ export class MemoryBlobStore implements BlobStore {
     const digest = sha256(bytes)
     if (!this.#blobs.has(digest)) {
       this.#writes += 1
-      this.#blobs.set(digest, { bytes: Buffer.from(bytes), fingerprint: `${bytes.length}-${this.#writes}` })
+      const fingerprint = `${bytes.length}-${this.#writes}`
+      this.#blobs.set(digest, { bytes: Buffer.from(bytes), storedAt: Date.now(), fingerprint })
     }
-    return statOf(digest, this.#blobs.get(digest) ?? { bytes: Buffer.from(bytes), fingerprint: '' })
+    return statOf(
+      digest,
+      this.#blobs.get(digest) ?? { bytes: Buffer.from(bytes), storedAt: Date.now(), fingerprint: '' },
+    )
   }
 
   async stat(digest: string): Promise<BlobStat | undefined> {
@@ -75,8 +80,8 @@ export class MemoryBlobStore implements BlobStore {
   }
 }
 
-function statOf(digest: string, { bytes, fingerprint }: Held): BlobStat {
-  return { digest, size: bytes.length, diskBytes: bytes.length, fingerprint }
+function statOf(digest: string, { bytes, storedAt, fingerprint }: Held): BlobStat {
+  return { digest, size: bytes.length, diskBytes: bytes.length, modifiedAt: storedAt, fingerprint }
 }
 
 class MemoryOpenBlob implements OpenBlob {

@@ -40,7 +40,7 @@ describe('the token', () => {
     await using folder = await makeTempFolder()
     await writeFile(join(folder.path, 'admin-token'), `${TOKEN}\n`)
     const config = join(folder.path, 'config.yaml')
-    await writeFile(config, 'stateDir: .\norigins: { a.example: { token: "${env:NOT_SET_HERE}" } }\n')
+    await writeFile(config, `stateDir: .\norigins: { a.example: { token: "\${env:NOT_SET_HERE}" } }\n`)
     expect(await run([...reach(), '--config', config])).toEqual(DONE)
   })
 

@@ -18,7 +18,7 @@ import type { RecordStore } from '../../../src/store/record-store.ts'
 import { PROCESS_ENV } from '../../e2e/mirror-fixture.ts'
 import { createParts, everything, newCall, recordingLog, v1, widget } from '../parts-fixture.ts'
 import { ScriptedUpstream } from '../scripted-upstream.ts'
-import { createRefresh, servedBy } from './refresh-fixture.ts'
+import { createCare, servedBy } from './care-fixture.ts'
 
 const id = { address: widget, version: v1 }
 const request = { address: 'acme/widget', version: '1.0.0' }
@@ -84,7 +84,7 @@ describe('a process that dies while it replaces a release', () => {
       const stores = { records: new MemoryRecordStore(), blobs: new MemoryBlobStore() }
       const staged = await stage(stores)
       const mortal = dying(stores.records, stores.blobs, step)
-      const process = createRefresh({ ...mortal, upstream: staged.upstream })
+      const process = await createCare({ ...mortal, upstream: staged.upstream })
       const outcome = await Promise.race([
         process.refresh.refresh(request, { accept: true }).then(() => 'ended'),
         expect

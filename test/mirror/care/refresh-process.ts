@@ -3,7 +3,7 @@ import { CheckedBlobStore } from '../../../src/store/checked-blob-store.ts'
 import { openDataFolder } from '../../../src/store/disk/data-folder.ts'
 import { createParts, everything, newCall, recordingLog, v1, widget } from '../parts-fixture.ts'
 import { ScriptedUpstream } from '../scripted-upstream.ts'
-import { createRefresh } from './refresh-fixture.ts'
+import { createCare } from './care-fixture.ts'
 
 /*
  * A process for `refresh-crash.test.ts`, which kills it: fills the data folder that it is given, tells so, and replaces
@@ -24,7 +24,7 @@ for (const name of ['linux_amd64', 'linux_arm64', 'darwin_arm64']) {
   await (await archives.open(everything, id, newCall())).value[Symbol.asyncDispose]()
 }
 await upstream.publish('1.0.0', { bytes: bytes(2) })
-const { refresh } = createRefresh(stores)
+const { refresh } = await createCare(stores)
 process.send?.('held')
 await refresh.refresh({ address: 'acme/widget', version: '1.0.0' }, { accept: true })
 // Whoever began this ends it.

@@ -4,7 +4,7 @@ import { createOriginKey, type OriginKey } from '../../origin/origin-key.ts'
 import { everything, failureOf, freshness, gadget, newCall, type TestParts, v1, widget } from '../parts-fixture.ts'
 import { moduleId } from '../scripted-module-upstream.ts'
 import { outage } from '../scripted-upstream.ts'
-import { createRefresh, servedBy } from './refresh-fixture.ts'
+import { createCare, servedBy } from './care-fixture.ts'
 
 const linux = parsePlatform('linux_amd64')
 const arm = parsePlatform('linux_arm64')
@@ -23,8 +23,8 @@ async function download({ archives }: TestParts, platform = linux): Promise<stri
 }
 
 /** A version with an archive that is held, which its origin has then released anew. */
-async function released(options: Parameters<typeof createRefresh>[0] = {}, publication = {}) {
-  const parts = createRefresh(options)
+async function released(options: Parameters<typeof createCare>[0] = {}, publication = {}) {
+  const parts = await createCare(options)
   await parts.upstream.publish('1.0.0', publication)
   const held = await download(parts)
   const files = (name: string) => parts.upstream.digest('1.0.0', name)
@@ -36,7 +36,7 @@ async function released(options: Parameters<typeof createRefresh>[0] = {}, publi
 
 describe('refreshing a list', () => {
   it('asks the origin at once, though the list is fresh, and tells what is new in it', async () => {
-    const { upstream, refresh, versions } = createRefresh()
+    const { upstream, refresh, versions } = await createCare()
     await upstream.publish('1.0.0')
     await versions.list(everything, widget, newCall())
     await upstream.publish('1.10.0')
@@ -53,7 +53,7 @@ describe('refreshing a list', () => {
   })
 
   it('fails with the outage, though the list is known, and also just after a failure', async () => {
-    const { upstream, refresh, versions } = createRefresh()
+    const { upstream, refresh, versions } = await createCare()
     await upstream.publish('1.0.0')
     await versions.list(everything, widget, newCall())
     upstream.beforeVersions = () => Promise.reject(outage())
@@ -66,7 +66,7 @@ describe('refreshing a list', () => {
   })
 
   it('of a module tells what is new beside what is held', async () => {
-    const { refresh, module } = createRefresh()
+    const { refresh, module } = await createCare()
     await module.modules.locate(everything, moduleId('net'), newCall())
     expect(await refresh.refresh({ address: 'acme/net/aws' }, { accept: false })).toMatchObject({
       ...{ address: 'registry.example.test/acme/net/aws', outcome: 'unchanged', added: [] },
@@ -79,12 +79,12 @@ describe('refreshing a list', () => {
     ['acme/wid\0get', 'HOSTILE_INPUT'],
     ['', 'INVALID_ADDRESS'],
   ])('of %j is refused', async (address, code) => {
-    const { refresh } = createRefresh()
+    const { refresh } = await createCare()
     expect(await failureOf(refresh.refresh({ address }, { accept: false }))).toMatchObject({ code })
   })
 
   it('is refused by a sealed mirror, which asks nobody', async () => {
-    const { refresh, upstream } = createRefresh({}, true)
+    const { refresh, upstream } = await createCare({}, { isSealed: true })
     expect(await failureOf(refresh.refresh(request, { accept: true }))).toMatchObject({ code: 'REQUEST_INVALID' })
     expect(upstream.asked).toEqual([])
   })
@@ -92,7 +92,7 @@ describe('refreshing a list', () => {
 
 describe('refreshing a version', () => {
   it('asks for all of its documents, though it is fresh and complete', async () => {
-    const parts = createRefresh()
+    const parts = await createCare()
     await parts.upstream.publish('1.0.0', { platforms: ['linux_amd64'] })
     await download(parts)
     parts.upstream.asked.length = 0
@@ -170,7 +170,7 @@ describe('refreshing a version', () => {
   })
 
   it('tells a file that is not published any more as such', async () => {
-    const parts = createRefresh()
+    const parts = await createCare()
     await parts.upstream.publish('1.0.0', { platforms: ['linux_amd64', 'linux_arm64'] })
     await download(parts)
     await parts.upstream.publish('1.0.0', { platforms: ['linux_amd64'] })
@@ -213,7 +213,7 @@ describe('refreshing a version', () => {
   })
 
   it('that nobody has installed is taken over as ever, and told as replaced', async () => {
-    const parts = createRefresh()
+    const parts = await createCare()
     await parts.upstream.publish('1.0.0')
     await parts.releases.get(widget, v1, newCall())
     await parts.upstream.publish('1.0.0', { generation: 2 })
@@ -223,7 +223,7 @@ describe('refreshing a version', () => {
   it('whose release record was lost wants a yes too, and gets a new generation by it', async () => {
     const parts = await released()
     await parts.records.delete(['providers', widget.hostname, 'acme', 'widget', 'versions', '1.0.0', 'release'])
-    const again = createRefresh(parts)
+    const again = await createCare(parts)
     expect(await failureOf(again.refresh.refresh(request, { accept: false }))).toMatchObject({
       ...{ code: 'ACCEPT_REQUIRED', fields: { changes: [{ held: parts.held, offered: parts.after.linux_amd64 }] } },
     })
@@ -233,7 +233,7 @@ describe('refreshing a version', () => {
   })
 
   it('does not touch a provider of the same name at another host', async () => {
-    const parts = createRefresh()
+    const parts = await createCare()
     await parts.upstream.publish('1.0.0')
     const other = { address: gadget, version: v1, platform: linux }
     await (await parts.archives.open(everything, other, newCall())).value[Symbol.asyncDispose]()
@@ -268,7 +268,7 @@ describe('refreshing a module version', () => {
   const moved = '1'.repeat(40)
 
   async function held(module: object = {}) {
-    const parts = createRefresh()
+    const parts = await createCare()
     Object.assign(parts.module.upstream, module)
     const { value } = await parts.module.modules.locate(everything, net, newCall())
     return { ...parts, ...parts.module, value }
@@ -321,7 +321,7 @@ describe('refreshing a module version', () => {
   })
 
   it('that is not held says so', async () => {
-    const { refresh } = createRefresh()
+    const { refresh } = await createCare()
     expect(await failureOf(refresh.refresh(request, { accept: true }))).toMatchObject({ code: 'ITEM_NOT_FOUND' })
   })
 
