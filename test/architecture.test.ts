@@ -92,6 +92,7 @@ const ALLOWED: Readonly<Record<string, readonly Target[]>> = {
     'log',
     'origin upstreams',
     'health check',
+    'admin token',
     'doctor check',
     ...UPSTREAM,
     ...STORE,

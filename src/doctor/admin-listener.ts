@@ -2,15 +2,13 @@ import { lstat, readFile, stat } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { dirname, join } from 'node:path'
+import { ADMIN_TOKEN_FILE } from '../admin-token.ts'
 import type { AdminAddress } from '../config/admin-schema.ts'
 import { trustOurs } from '../health-check.ts'
 import { errnoOf } from '../store/disk/storage-error.ts'
 import type { CheckContext } from './check-context.ts'
 import { type Finding, type FindingsAbout, findingsAbout } from './finding.ts'
 import { judgePort } from './public-listener.ts'
-
-/** In `stateDir`. */
-const TOKEN_FILE = 'admin-token'
 
 /** Whether the operator's API answers those who know the token, and nobody else; or could listen. */
 export async function checkAdmin(context: CheckContext, signal: AbortSignal): Promise<readonly Finding[]> {
@@ -38,7 +36,7 @@ async function judgeRunning(
 ): Promise<Finding> {
   const place = 'socket' in listen ? listen.socket : `${listen.host} port ${listen.port}`
   const configured = config.admin === 'off' ? undefined : config.admin.token
-  const file = join(config.stateDir, TOKEN_FILE)
+  const file = join(config.stateDir, ADMIN_TOKEN_FILE)
   const token = configured ?? (await readFile(file, 'utf8').catch(() => '')).trim()
   if (token === '') {
     return about.problem(

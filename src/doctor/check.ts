@@ -27,7 +27,12 @@ async function runCheck({ name, run }: Check, limitMs: number): Promise<readonly
   try {
     return await Promise.race([run(signal), late.promise])
   } catch (error) {
-    return [about.problem(textOf(error), signal.aborted ? 'See whether disk or network hang.' : 'See above.')]
+    return [
+      about.problem(
+        textOf(error),
+        signal.aborted ? 'See whether disk or network hang.' : 'This was not expected: please report it.',
+      ),
+    ]
   } finally {
     clearTimeout(timer)
   }

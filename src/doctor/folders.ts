@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { access, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { ADMIN_TOKEN_FILE } from '../admin-token.ts'
 import { FORMAT } from '../store/disk/data-folder.ts'
 import { errnoOf } from '../store/disk/storage-error.ts'
 import { type Finding, findingsAbout } from './finding.ts'
@@ -74,7 +75,7 @@ async function checkFormat(dataDir: string): Promise<Finding | undefined> {
 
 /** Keys and tokens are in it. */
 async function checkPrivacy(stateDir: string): Promise<Finding | undefined> {
-  const files = ['admin-token', 'tls/ca-key.pem', 'tls/server-key.pem'].map((name) => join(stateDir, name))
+  const files = [ADMIN_TOKEN_FILE, 'tls/ca-key.pem', 'tls/server-key.pem'].map((name) => join(stateDir, name))
   const about = findingsAbout('state folder')
   for (const file of files) {
     const facts = await stat(file).catch(() => undefined)

@@ -40,7 +40,8 @@ export async function tryConnection(
   const proxy = findProxy(origin, context)
   const nameFault = proxy === undefined ? await findNameFault(origin, about) : undefined
   if (nameFault !== undefined) return failed(nameFault)
-  const ca = await readAuthorities(origin, context)
+  const ca = await readAuthorities(origin, context, about)
+  if ('verdict' in ca) return failed(ca)
   let socket: Socket
   try {
     socket = await createOriginDial(origin, context, ca)(new URL(`https://${hostname}/`))
@@ -79,9 +80,28 @@ function createOriginDial({ hostname, settings }: NamedOrigin, { config }: Check
   })
 }
 
-async function readAuthorities({ settings }: NamedOrigin, { config }: CheckContext): Promise<string[]> {
-  const files = [settings.caFile, config.upstream.caFile].filter((file) => file !== undefined)
-  return Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
+/** PEM texts, or what is wrong with one of the files. */
+async function readAuthorities(
+  { hostname, settings }: NamedOrigin,
+  { config }: CheckContext,
+  about: FindingsAbout,
+): Promise<readonly string[] | Finding> {
+  const files = [settings.caFile, config.hosts[hostname]?.caFile, config.upstream.caFile]
+  const texts: string[] = []
+  for (const file of files.filter((path) => path !== undefined)) {
+    const text = await readFile(file, 'utf8').catch(errnoOf)
+    if (text?.includes('-----BEGIN CERTIFICATE-----') === true) {
+      texts.push(text)
+      continue
+    }
+    const isCode = text !== undefined && /^E[A-Z]+$/.test(text)
+    const fault = isCode ? `cannot be read (${text})` : 'holds no certificate'
+    return about.problem(
+      `${file} ${fault}`,
+      'Mend caFile of the origin, of the host or of upstream; the mirror does not start with it.',
+    )
+  }
+  return texts
 }
 
 async function findNameFault({ hostname, settings }: NamedOrigin, about: FindingsAbout): Promise<Finding | undefined> {

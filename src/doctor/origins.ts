@@ -8,10 +8,10 @@ import type { Check } from './check.ts'
 import type { CheckContext } from './check-context.ts'
 import { judgeClock } from './clock.ts'
 import { type Finding, findingsAbout } from './finding.ts'
-import { type NamedOrigin, tryConnection } from './origin-connection.ts'
+import { type NamedOrigin, type TriedConnection, tryConnection } from './origin-connection.ts'
 import { judgeRegistry } from './registry.ts'
 
-/** One line more than a person waits for, and a dead origin says nothing better later. */
+/** A dead origin says nothing better later. */
 const CONNECT_MS = 8_000
 
 /** The checks of all origins that have a name, and of the clock, which is compared with theirs. */
@@ -32,7 +32,7 @@ export function createOriginChecks(context: CheckContext, chooseProvider: Choose
   })
   const tried = origins.map((origin) => ({
     origin,
-    connection: Promise.withResolvers<Awaited<ReturnType<typeof tryConnection>>>(),
+    connection: Promise.withResolvers<TriedConnection>(),
   }))
   return [
     {
@@ -46,16 +46,26 @@ export function createOriginChecks(context: CheckContext, chooseProvider: Choose
     ...tried.map(({ origin, connection }) => ({
       name: `origin ${origin.hostname}`,
       run: async (signal: AbortSignal) => {
-        tryConnection(origin, context, AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)])).then(
-          connection.resolve,
-          connection.reject,
-        )
+        connect(origin, context, signal).then(connection.resolve, connection.reject)
         const { finding, isOpen } = await connection.promise
         if (!isOpen) return [finding]
         return [finding, ...(await judgeOrigin(origin, context, await chooseProvider(origin.hostname), signal))]
       },
     })),
   ]
+}
+
+/** Ends in time, whatever hangs: a look-up of a name cannot be given up. */
+async function connect(origin: NamedOrigin, context: CheckContext, signal: AbortSignal): Promise<TriedConnection> {
+  const about = findingsAbout(`origin ${origin.hostname}: connection`)
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)])
+  const late = Promise.withResolvers<TriedConnection>()
+  const finding = about.problem(
+    `no connection after ${CONNECT_MS / 1000} s`,
+    'Is a name server, firewall or proxy silent?',
+  )
+  const timer = setTimeout(() => late.resolve({ finding, isOpen: false, date: undefined }), CONNECT_MS + 500)
+  return Promise.race([tryConnection(origin, context, limit), late.promise]).finally(() => clearTimeout(timer))
 }
 
 /** Names a provider (`NAMESPACE/TYPE`) of an origin to ask for, if one is known. */

@@ -1,9 +1,14 @@
 import { once } from 'node:events'
-import { copyFile, rm, writeFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { stringify } from 'yaml'
+import { addDoctor } from '../../src/cli/doctor.ts'
+import { examine } from '../../src/doctor/examination.ts'
 import { formatClientConfiguration } from '../../src/protocol/client-configuration.ts'
 import { runCommand } from '../cli/run-command.ts'
 import { startMirror, type TestMirror } from '../e2e/mirror-fixture.ts'
@@ -11,7 +16,7 @@ import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import { createOriginKey } from '../origin/origin-key.ts'
 import { createTestAuthority } from '../tls-fixture.ts'
 import { startProxy } from '../upstream/proxy-fixture.ts'
-import { createPatient, type Findings, freePort, type More } from './patient.ts'
+import { createPatient, Findings, freePort, type More } from './patient.ts'
 
 const HOST = 'registry.example.test'
 
@@ -49,7 +54,7 @@ describe('a mirror that is well', () => {
       port = await freePort()
       const config = {
         listen: { port },
-        admin: 'off',
+        admin: { listen: { port: await freePort() } },
         archives: { maxSize: '100MB' },
         defaultOrigin: HOST,
         publicUrl: `https://localhost:${port}/`,
@@ -61,8 +66,6 @@ describe('a mirror that is well', () => {
     afterAll(() => mirror[Symbol.asyncDispose]())
 
     const examineRunning = async (clientFile?: string, more: Record<string, unknown> = {}) => {
-      const { examine } = await import('../../src/doctor/examination.ts')
-      const { Findings } = await import('./patient.ts')
       const given = clientFile === undefined ? {} : { clientFile }
       const file = join(mirror.folder, 'config.yaml')
       const usual = { file, set: [], cwd: mirror.folder, env, isOffline: false, providers: [] }
@@ -80,7 +83,14 @@ describe('a mirror that is well', () => {
       const findings = await examineRunning(await writeClient(formatClientConfiguration(made)))
       expect(findings.complaints).toEqual([])
       const wells = ['configuration', 'secret files', 'data folder', 'state folder', 'space', 'lock: the mirror runs']
-      const more = ['listener', 'certificate', 'served certificate', `origin ${HOST}: connection`, 'base URL: archives']
+      const more = [
+        'listener',
+        'certificate',
+        'served certificate',
+        'admin API: it answers',
+        `origin ${HOST}: connection`,
+        'base URL: archives',
+      ]
       const last = ['base URL: documents', 'base URL: service discovery', 'client file']
       for (const name of [...wells, ...more, ...last]) expect(findings.about(`ok ${name}`), name).not.toBe('')
     })
@@ -115,6 +125,16 @@ describe('a mirror that is well', () => {
       expect(findings.about('problem served certificate')).toMatch(
         /shows another certificate than .*server\.pem.*start it again/,
       )
+    })
+
+    test('but whose admin API does not take the token that its file holds', async () => {
+      const file = join(mirror.dataDir, 'state', 'admin-token')
+      const kept = await readFile(file, 'utf8')
+      await writeFile(file, 'another-token')
+      const findings = await examineRunning()
+      await writeFile(file, kept)
+      expect(findings.about('problem admin API')).toMatch(/does not take the token of .*admin-token.*start it again/)
+      expect(findings.lines.join()).not.toContain('another-token')
     })
 
     test('but whose port was changed in the configuration since: does not answer there', async () => {
@@ -237,7 +257,6 @@ describe('files and folders', () => {
     const token = `\${file:./token}`
     const origins = { [HOST]: { address: origin.address, caFile: './origin-ca.pem', token } }
     await using patient = await createPatient(origin)
-    const { stringify } = await import('yaml')
     await patient.write('config.yaml', stringify({ listen: { port: 0 }, admin: 'off', origins }))
     await patient.write('token', 'the-token', 0o644)
     expect((await patient.examine()).about('warning secret files')).toMatch(
@@ -333,6 +352,11 @@ describe('origins', () => {
     expect(findings.about('problem origin')).toMatch(
       /issued by CN=Test authority.*nobody here trusts.*TLS-inspecting proxy.*upstream\.caFile/,
     )
+  })
+
+  test('a file of its authority that cannot be read', async () => {
+    const findings = await examineWith(at({ caFile: './none.pem' }))
+    expect(findings.about('problem origin')).toMatch(/none\.pem cannot be read \(ENOENT\).*caFile/)
   })
 
   test('a certificate for another name', async () => {
@@ -474,5 +498,32 @@ describe('the command', () => {
     const run = await runCommand(['doctor', ...words])
     expect(run.code).toBe(2)
     expect(run.stderr).not.toContain('hunter2')
+  })
+})
+
+describe('docs/doctor.md and --help', () => {
+  const page = readFileSync(new URL('../../docs/doctor.md', import.meta.url), 'utf8')
+
+  test('have examples that parse', async () => {
+    const { stdout } = await runCommand(['doctor', '--help'])
+    const examples = [...`${page}\n${stdout}`.matchAll(/^ *terramirror (doctor.*)$/gm)].map(([, line = '']) => line)
+    expect(examples.length).toBeGreaterThanOrEqual(8)
+    for (const line of examples) {
+      const program = new Command().exitOverride()
+      addDoctor(program)
+      let ran = false
+      program.commands[0]?.action(() => {
+        ran = true
+      })
+      await program.parseAsync(line.split(' '), { from: 'user' })
+      expect(ran).toBe(true)
+    }
+  })
+
+  test('the page names every option and every check', async () => {
+    const { stdout } = await runCommand(['doctor', '--help'])
+    for (const [, option] of stdout.matchAll(/^ {2}(--[\w-]+)/gm)) expect(page).toContain(`\`${option}`)
+    const findings = await examineWith({})
+    for (const { check } of findings.all) expect(page).toContain(`\`${check.replace(/^origin .*/, 'origin HOST')}\``)
   })
 })
