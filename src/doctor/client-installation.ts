@@ -124,7 +124,8 @@ function judgeDirect(methods: readonly HclBlock[], file: ClientFile): Finding[] 
       ),
   )
   if (left.length === 0) return []
-  const list = left.map((host) => `"${host}/*/*"`).join(', ')
+  const kept = textsOf(direct.body.attributes.get('exclude'))
+  const list = [...kept, ...left.map((host) => `${host}/*/*`)].map((pattern) => `"${pattern}"`).join(', ')
   const text = `${place(direct.line)}: direct does not exclude ${left.join(', ')}, which the mirror serves: clients ask the origin too, and fail without a way to it`
   return [about.warning(text, `Write direct { exclude = [${list}] }.`)]
 }

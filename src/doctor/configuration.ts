@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { isMirrorError } from '../errors.ts'
@@ -16,10 +18,11 @@ export async function readConfigured(
   place: ConfigurationPlace,
 ): Promise<{ readonly config: Config | undefined; readonly findings: readonly Finding[] }> {
   const about = findingsAbout('configuration')
-  const name = place.file ?? 'config.yaml, if it is here,'
+  const isThere = place.file !== undefined || existsSync(join(place.cwd, 'config.yaml'))
+  const found = isThere ? `${place.file ?? 'config.yaml'} is valid` : 'no config.yaml is here: the defaults apply'
   try {
     const config = await loadConfig(place)
-    return { config, findings: [about.ok(`${name} can be read and is valid`)] }
+    return { config, findings: [about.ok(found)] }
   } catch (error) {
     if (!isMirrorError(error)) throw error
     const remedy = 'Mend it as docs/configuration.md says; the mirror does not start with it.'
