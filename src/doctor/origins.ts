@@ -21,7 +21,7 @@ export function createOriginChecks(context: CheckContext, chooseProvider: Choose
   if (config.mode === 'sealed' || isOffline) {
     const why = isOffline ? 'no origin is asked (--offline)' : 'the mirror is sealed and asks none'
     return [
-      { name: 'clock', run: async () => [judgeClock([], context)] },
+      { name: 'clock', run: async () => [await judgeClock([], context)] },
       { name: 'origins', run: async () => [findingsAbout('origins').skipped(why)] },
     ]
   }
@@ -40,7 +40,7 @@ export function createOriginChecks(context: CheckContext, chooseProvider: Choose
       run: async () => {
         const all = await Promise.allSettled(tried.map(({ connection }) => connection.promise))
         const dates = all.flatMap((each) => (each.status === 'fulfilled' ? (each.value.date ?? []) : []))
-        return [judgeClock(dates, context)]
+        return [await judgeClock(dates, context)]
       },
     },
     ...tried.map(({ origin, connection }) => ({

@@ -320,6 +320,13 @@ describe('origins', () => {
     expect(findings.about('problem clock')).toMatch(/36\d\d s ahead of the origins.*Set the clock \(NTP\)/)
   })
 
+  test('a clock that is behind what the mirror wrote, where no origin is asked', async () => {
+    await using patient = await createPatient(origin)
+    await patient.write('data/format', '1\n')
+    const findings = await patient.examine({ isOffline: true, now: () => new Date(Date.now() - 3_600_000) })
+    expect(findings.about('problem clock')).toMatch(/format was written at .*Set the clock \(NTP\)/)
+  })
+
   test('a name that nobody knows', async () => {
     const findings = await examineWith({
       origins: { 'registry.nowhere.invalid': {} },
