@@ -166,7 +166,7 @@ describe('what is held', () => {
     const verified = await run('verify', `${WIDGET} 1.0.0`)
     expect(verified, verified.stdout).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^verify done .*: 2 well/),
+      stdout: expect.stringMatching(/^verify done .*: \d+ well/),
     })
     expect((await run('refresh', WIDGET, '1.0.0')).code).toBe(0)
     expect((await run('pin', 'set', 'base', `${WIDGET} 1.0.0 linux_amd64`)).stdout).toMatch(

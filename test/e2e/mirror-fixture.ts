@@ -59,6 +59,8 @@ export interface TestMirror extends AsyncDisposable {
   /** Base URL of the network mirror. */
   readonly baseUrl: string
   readonly caPem: string
+  /** Where the admin API is; ends with `/`, `unix:PATH` for a socket. Empty for `admin: off`. */
+  readonly adminUrl: string
   /** Configuration and data live here; `data` is the data folder. */
   readonly folder: string
   readonly dataDir: string
@@ -126,6 +128,7 @@ abstract class MirrorClient {
   protected readonly options: MirrorOptions<MirroredOrigin>
   protected log: string[] = []
   url = ''
+  adminUrl = ''
   caPem = ''
 
   constructor(options: MirrorOptions<MirroredOrigin>, folder: string) {
@@ -225,6 +228,7 @@ class InProcessMirror extends MirrorClient implements TestMirror {
       ...(wrapBlobs === undefined ? {} : { wrapBlobs }),
     })
     this.url = this.#server.url
+    this.adminUrl = this.#server.adminUrl ?? ''
     const { caFile } = this.#server
     this.caPem = this.options.caPem ?? (caFile === undefined ? '' : await readFile(caFile, 'utf8'))
   }
@@ -259,7 +263,9 @@ class ProcessMirror extends MirrorClient implements SpawnedMirror {
       this.child.stdout?.on('data', (chunk: Buffer) => {
         this.stdout += chunk
         const [, found] = /^at (https?:\/\/\S+\/)providers\/$/m.exec(this.stdout) ?? []
-        if (found !== undefined) resolve(found)
+        if (found === undefined || !this.stdout.endsWith('\n')) return
+        this.adminUrl = /admin API at (\S+);/.exec(this.stdout)?.[1] ?? ''
+        resolve(found)
       })
     })
     const caFile = join(this.dataDir, 'state', 'tls', 'ca.pem')

@@ -199,7 +199,10 @@ describe('wrong use of the command line is exit code 2, help is 0', () => {
   test.each([
     [['serve', '--nope'], /--nope/],
     [['serve', '--config'], /--config/],
-    [['bogus'], /^error: unknown command 'bogus'; there are serve, healthcheck, client-config\n$/],
+    [
+      ['bogus'],
+      /^error: unknown command 'bogus'; there are serve, healthcheck, client-config, warm, list, .*, origins\n$/,
+    ],
     [['serve', 'extra'], /^error: unknown command 'extra'/],
     [['mode=sealed'], /^error: 'mode=sealed' belongs behind --set; with npm: npm start -- --set mode=sealed\n$/],
   ])('%j', async (args, words) => {

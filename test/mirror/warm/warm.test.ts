@@ -286,6 +286,18 @@ describe('a configuration', () => {
     })
   })
 
+  it('may call local modules beside its root, which may call others there', async () => {
+    const parts = await withWidgets('1.0.0', '2.0.0')
+    const { outcomes } = await warmed(parts, {
+      configuration: {
+        'main.tf': calls({ '../../modules/near': undefined }),
+        '../../modules/near/main.tf': calls({ '../far': undefined }),
+        '../../modules/far/main.tf': requires({ 'acme/widget': '< 2' }),
+      },
+    })
+    expect(short(outcomes)).toEqual({ [`acme/widget 1.0.0 ${linux}`]: 'done' })
+  })
+
   it('whose wishes contradict each other fails as Terraform would, and says what is wanted', async () => {
     const parts = await withWidgets('1.0.0', '2.0.0')
     const { items } = await warmed(parts, {
@@ -405,7 +417,8 @@ describe('a request that is wrong', () => {
   it.each([
     [{ 'main.tf': 'resource {' }, 'CONFIGURATION_FILE_INVALID'],
     [{ 'sub/main.tf': '' }, 'CONFIGURATION_FILE_INVALID'],
-    [{ '../main.tf': '' }, 'REQUEST_INVALID'],
+    [{ '../main.tf': '' }, 'CONFIGURATION_FILE_INVALID'],
+    [{ '../..': '' }, 'REQUEST_INVALID'],
     [{ '/etc/main.tf': '' }, 'REQUEST_INVALID'],
   ])('as the configuration %j, is refused with %s', async (configuration, code) => {
     const { warm } = createWarm()
