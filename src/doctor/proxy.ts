@@ -15,7 +15,8 @@ export async function checkProxy(
   if (text === undefined || text === 'off') return [about.ok('none: origins are reached directly')]
   // The public registry stands for all hosts that are not loopback.
   const proxy = createProxySelector({ httpsProxy: text, noProxy: '' }).find(new URL('https://registry.terraform.io/'))
-  if (proxy === undefined || isOffline) return [about.skipped('nothing is asked with --offline')]
+  if (config.mode === 'sealed') return [about.skipped('the mirror is sealed and asks no origin')]
+  if (proxy === undefined || isOffline) return [about.skipped('no origin is asked (--offline)')]
   const { url } = proxy
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   const error = await tryToConnect(bareHostname(url), port, signal)

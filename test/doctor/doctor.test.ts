@@ -453,6 +453,15 @@ describe('origins', () => {
     expect(findings.about('problem origin')).toContain('not reached through the proxy')
   })
 
+  test('a sealed mirror has its origins and its proxy left alone', async () => {
+    await using proxy = await startProxy(origin.port)
+    const upstream = { proxy: `http://127.0.0.1:${proxy.port}` }
+    const findings = await examineWith({ mode: 'sealed', upstream })
+    expect(findings.complaints).toEqual([])
+    expect(findings.about('skipped proxy')).toContain('sealed')
+    expect([origin.connections, proxy.asked]).toEqual([0, []])
+  })
+
   test('--offline asks no origin', async () => {
     await using patient = await createPatient(origin)
     const findings = await patient.examine({ isOffline: true })
