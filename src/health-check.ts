@@ -27,8 +27,14 @@ export async function findHealthProblem(config: Config): Promise<string | undefi
   }
 }
 
-/** Whoever listens there must have our own certificate, or one of our own authority; for which name does not matter. */
-async function trustOurs({ listen: { tls }, stateDir }: Config, target: RequestOptions): Promise<RequestOptions> {
+/**
+ * Options for a request to a listener of this configuration: who listens there must have our own certificate, or one of
+ * our own authority; for which name does not matter. Rejects if that file cannot be read.
+ */
+export async function trustOurs(
+  { listen: { tls }, stateDir }: Config,
+  target: RequestOptions,
+): Promise<RequestOptions> {
   const file = typeof tls === 'object' && 'certFile' in tls ? tls.certFile : join(stateDir, 'tls', 'ca.pem')
   const ca = await readFile(file)
   const isOurs = { ca, allowPartialTrustChain: true, checkServerIdentity: () => undefined }

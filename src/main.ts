@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander'
 import { addClientConfig } from './cli/client-config.ts'
 import { CommandError } from './cli/command-error.ts'
 import { addConfigOptions, type ConfigOptions, loadConfigFor } from './cli/config-options.ts'
+import { addDoctor } from './cli/doctor.ts'
 import { HELP_LAYOUT } from './cli/help.ts'
 import { addOperatorCommands } from './cli/operator-commands.ts'
 import { printable } from './cli/terminal/printable.ts'
@@ -48,6 +49,7 @@ addConfigOptions(program.command('healthcheck'))
   })
 
 addClientConfig(program)
+addDoctor(program)
 await addOperatorCommands(program, process.argv.slice(2))
 
 /** A setting without its option comes from `npm start --set …`: npm keeps options for itself. */

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { vi } from 'vitest'
 import { addClientConfig } from '../../src/cli/client-config.ts'
 import { CommandError } from '../../src/cli/command-error.ts'
+import { addDoctor } from '../../src/cli/doctor.ts'
 import { addOperatorCommands } from '../../src/cli/operator-commands.ts'
 import { isMirrorError } from '../../src/errors.ts'
 
@@ -41,6 +42,7 @@ export async function runCommand(
   try {
     const program = new Command('terramirror').version('0.0.0-test').exitOverride()
     addClientConfig(program)
+    addDoctor(program)
     await addOperatorCommands(program, args)
     process.exitCode = 0
     await program.parseAsync(args, { from: 'user' })

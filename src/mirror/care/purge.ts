@@ -85,10 +85,7 @@ export class Purge {
     return purged
   }
 
-  async #modules(
-    { address, version }: PurgeScope & { kind: 'module' },
-    forget: boolean,
-  ): Promise<PurgeResult> {
+  async #modules({ address, version }: PurgeScope & { kind: 'module' }, forget: boolean): Promise<PurgeResult> {
     const { moduleCatalogue } = this.#parts
     const purged = new Purged()
     let forgotten = false

@@ -8,8 +8,8 @@ import { describeThisProcess, isAlive, isOnThisMachine, type LockHolder, parseLo
 import { errnoOf, unlessMissing } from './storage-error.ts'
 
 const HEARTBEAT_MS = 10_000
-/** A holder on another machine counts as gone when it has been silent for this long. */
-const SILENT_MS = 45_000
+/** A holder on another machine counts as gone when it has been silent for so many milliseconds. */
+export const SILENT_MS = 45_000
 /** A torn lock file is one that is being written, or one whose writer was killed in the middle. */
 const TORN_MS = 2000
 const STEP_MS = 50

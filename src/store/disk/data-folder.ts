@@ -17,7 +17,8 @@ import { MetadataFiles } from './metadata-files.ts'
 import { errnoOf, storageError, unlessMissing, withStorageErrors } from './storage-error.ts'
 import { DiskWorkspaces, isWorkspaceName } from './workspaces.ts'
 
-const FORMAT = 1
+/** The layout that this version reads and writes. */
+export const FORMAT = 1
 
 /** How to open a data folder. */
 export interface DataFolderOptions {
