@@ -69,7 +69,8 @@ async function bind(server: Server, address: ListenAddress, key: ListenerOptions
   if ('socket' in address) return claimSocket(address.socket, (path) => listen(server, { path }))
   const { host, port } = address
   await listen(server, { host, port }).catch((error: NodeJS.ErrnoException) => {
-    throw listenError(error, { host, port, key })
+    // Without a code it is no answer of the system, but a bug of ours.
+    throw error.code === undefined ? error : listenError(error, { host, port, key })
   })
   return async () => undefined
 }

@@ -122,6 +122,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   showLiveValues(metrics, {
     isReady: () => lifecycle === 'ready',
     origins: () => origins.list([]),
+    held: (kind) => (useCases.inventory.isComplete ? useCases.inventory.count(kind) : undefined),
     certificates: () => ({ server: identity?.certificatePem(), authority: identity?.authorityPem?.() }),
     dataDir: config.dataDir,
   })
@@ -234,6 +235,7 @@ function createSpace(
       metrics.storage.cacheBytes.set(size)
       metrics.storage.showDisk({ used: space.blobs.stored.isMeasured ? diskBytes : undefined })
     },
+    onRefused: () => metrics.storage.spaceRefused(),
   })
   metrics.onRead(() => metrics.storage.showDisk({ reserved: space.ledger.reserved, limit: maxSize, minFree }))
   return space

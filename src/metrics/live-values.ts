@@ -7,6 +7,8 @@ import type { Metrics } from './metrics.ts'
 export interface LiveValues {
   readonly isReady: () => boolean
   readonly origins: () => readonly OriginState[]
+  /** How many packages or modules are held; undefined while they are not all counted. */
+  readonly held: (kind: 'package' | 'module') => number | undefined
   /** PEM of what clients see and trust, as it is now; undefined where there is none of ours. */
   readonly certificates: () => { readonly server: string | undefined; readonly authority: string | undefined }
   readonly dataDir: string
@@ -16,10 +18,12 @@ export interface LiveValues {
 const STATFS_MS = 1_000
 
 /** Shows all of it in the metrics from now on. */
-export function showLiveValues(metrics: Metrics, { isReady, origins, certificates, dataDir }: LiveValues): void {
+export function showLiveValues(metrics: Metrics, values: LiveValues): void {
+  const { isReady, origins, held, certificates, dataDir } = values
   metrics.onRead(() => {
     metrics.instance.showReady(isReady())
     metrics.upstream.showOrigins(origins())
+    for (const kind of ['package', 'module'] as const) metrics.storage.showHeld(kind, held(kind))
     for (const [name, pem] of Object.entries(certificates())) {
       if (pem !== undefined) metrics.instance.showCertificate(name as 'server' | 'authority', pem)
     }

@@ -15,6 +15,7 @@ it('what is shown is as it is when the metrics are read', async () => {
   showLiveValues(metrics, {
     isReady: () => ready,
     origins: () => [],
+    held: (kind) => (kind === 'package' ? 3 : undefined),
     certificates: () => certificates,
     dataDir: folder.path,
   })
@@ -22,6 +23,8 @@ it('what is shown is as it is when the metrics are read', async () => {
   ready = true
   const text = await metrics.text()
   expect(text).toMatch(/^terramirror_ready 1$/m)
+  expect(text).toMatch(/^terramirror_held_items\{kind="package"\} 3$/m)
+  expect(text).not.toMatch(/kind="module"\} \d/)
   const [, free = '', size = ''] = /_free_bytes (\d+)$.*^terramirror_disk_size_bytes (\d+)$/ms.exec(text) ?? []
   expect(Number(free)).toBeGreaterThan(0)
   expect(Number(size)).toBeGreaterThanOrEqual(Number(free))
@@ -31,7 +34,7 @@ it('what is shown is as it is when the metrics are read', async () => {
 
 it('a disk that cannot be asked has no size, and the rest is told all the same', async () => {
   const metrics = new Metrics({ origins: [], perProvider: false })
-  const live = { isReady: () => true, origins: () => [], certificates: () => none }
+  const live = { isReady: () => true, origins: () => [], held: () => undefined, certificates: () => none }
   showLiveValues(metrics, { ...live, dataDir: '/nowhere/at/all' })
   metrics.storage.showDisk({ free: 1 })
   const text = await metrics.text()

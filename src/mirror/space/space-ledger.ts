@@ -1,3 +1,4 @@
+import type { MirrorError } from '../../errors.ts'
 import { settledWithin } from '../deadline.ts'
 import { excess, type SpaceLimits, type SpaceUse, waterMark } from './space-limits.ts'
 import { SpaceQueue, type SpaceRequest } from './space-queue.ts'
@@ -26,6 +27,8 @@ export interface SpaceLedgerParts {
   readonly shutdown: AbortSignal
   /** Told of what fails while nobody waits for it. */
   readonly onFailure: (error: unknown) => void
+  /** Told of each that is refused for want of space. */
+  readonly onRefused?: () => void
 }
 
 /** Whoever waits is refused when for so long nothing was freed and nobody went on … */
@@ -136,7 +139,7 @@ export class SpaceLedger implements ReservationLedger {
     this.#parts.shutdown.throwIfAborted()
     signal?.throwIfAborted()
     const most = (maxSize ?? Number.POSITIVE_INFINITY) - reservation.bytes
-    if (maxSize !== undefined && least > most) throw tooLarge(maxSize)
+    if (maxSize !== undefined && least > most) throw this.#refused(tooLarge(maxSize))
     const bytes = Math.min(wanted, most)
     const request = { reservation, bytes, since: performance.now(), ...Promise.withResolvers<void>() }
     const isKnown = maxSize === undefined || this.#isMeasured
@@ -156,9 +159,9 @@ export class SpaceLedger implements ReservationLedger {
   /** As `ReservationLedger` says. */
   async assertPossible(bytes: number): Promise<void> {
     const { maxSize, minFree } = this.limits
-    if (maxSize !== undefined && bytes > maxSize) throw tooLarge(maxSize, bytes)
+    if (maxSize !== undefined && bytes > maxSize) throw this.#refused(tooLarge(maxSize, bytes))
     if (minFree === undefined || this.used === undefined) return
-    if (bytes > (await this.diskFree()) + this.used - minFree) throw tooLargeForDisk(minFree, bytes)
+    if (bytes > (await this.diskFree()) + this.used - minFree) throw this.#refused(tooLargeForDisk(minFree, bytes))
   }
 
   /** As `ReservationLedger` says. */
@@ -230,7 +233,11 @@ export class SpaceLedger implements ReservationLedger {
     const full = noSpace(this.limits, this.#use, pinned)
     const othersRun = this.#open > this.#queue.size
     if (mayFreeMore || othersRun) this.#hopeAt = performance.now()
-    this.#queue.refuse(full, (request) => this.#isLate(request))
+    this.#queue.refuse(
+      full,
+      (request) => this.#isLate(request),
+      () => this.#parts.onRefused?.(),
+    )
     if (head === this.#queue.head) await settledWithin(changed, LOOK_MS)
   }
 
@@ -265,6 +272,11 @@ export class SpaceLedger implements ReservationLedger {
     } finally {
       this.#trimming = false
     }
+  }
+
+  #refused(error: MirrorError): MirrorError {
+    this.#parts.onRefused?.()
+    return error
   }
 
   #refuseAll(reason: unknown): void {

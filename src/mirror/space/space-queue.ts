@@ -33,11 +33,12 @@ export class SpaceQueue {
     if (place !== -1) this.#requests.splice(place, 1)
   }
 
-  /** Takes out all that `matches`, and refuses them. */
-  refuse(reason: unknown, matches: (request: SpaceRequest) => boolean = () => true): void {
+  /** Takes out all that `matches`, and refuses them; `onRefused` is told of each. */
+  refuse(reason: unknown, matches: (request: SpaceRequest) => boolean = () => true, onRefused?: () => void): void {
     for (const request of this.#requests.filter(matches)) {
       this.remove(request)
       request.reject(reason)
+      onRefused?.()
     }
   }
 }

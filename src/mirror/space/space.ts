@@ -21,6 +21,8 @@ export interface SpaceParts {
   readonly log: Log
   /** Called after every change of what is stored. */
   readonly onChange: () => void
+  /** As in `SpaceLedgerParts`. */
+  readonly onRefused?: () => void
 }
 
 /** The disk space of one mirror: what is used of it, who needs what just now, and the limits. */

@@ -163,7 +163,7 @@ describe('purging', () => {
     upstream.text = '# other files\n'
     expect(await failureOf(modules.locate(everything, net, newCall()))).toMatchObject({ code: 'RELEASE_CHANGED' })
     await care.purge.purge(scope, { forget: true })
-    care.module.clock.time += 60_000
+    care.module.clock.advance(60_000)
     expect((await modules.locate(everything, net, newCall())).value.digest).not.toBe(value.digest)
     await care.purge.purge(scope, { forget: true })
     expect(await failureOf(care.purge.purge(scope, { forget: true }))).toMatchObject({ code: 'ITEM_NOT_FOUND' })
