@@ -185,7 +185,7 @@ describe('a wrong configuration ends the start in one line that says what is wro
     await once(server, 'listening')
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : 0
-    await writeConfig({ listen: { port } })
+    await writeConfig({ listen: { port }, admin: 'off' })
     const { stderr, ...rest } = await serve()
     server.close()
     const lines = stderr.split('\n').filter((line) => !line.startsWith('{'))
