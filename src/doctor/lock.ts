@@ -1,7 +1,13 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SILENT_MS } from '../store/disk/data-folder-lock.ts'
-import { describeThisProcess, isAlive, isOnThisMachine, parseLockHolder } from '../store/disk/lock-holder.ts'
+import {
+  describeThisProcess,
+  isAlive,
+  isOfOtherFolder,
+  isOnThisMachine,
+  parseLockHolder,
+} from '../store/disk/lock-holder.ts'
 import { type Finding, findingsAbout } from './finding.ts'
 
 /** Who writes the data folder. `elsewhere`: a process of another machine or container. */
@@ -18,8 +24,9 @@ export async function findLockState(dataDir: string): Promise<LockState> {
   const holder = parseLockHolder(text)
   if (holder === undefined) return { kind: 'stale', holder: `nobody: ${file} is torn` }
   const name = `process ${holder.pid} on ${holder.hostname}, since ${holder.since}`
-  const us = await describeThisProcess('')
-  if (isOnThisMachine(holder, us)) return { kind: (await isAlive(holder, us)) ? 'running' : 'stale', holder: name }
+  const us = await describeThisProcess('', dataDir)
+  if (isOnThisMachine(holder, us) && !isOfOtherFolder(holder, us))
+    return { kind: (await isAlive(holder, us)) ? 'running' : 'stale', holder: name }
   return { kind: Date.now() - facts.mtimeMs > SILENT_MS ? 'stale' : 'elsewhere', holder: name }
 }
 

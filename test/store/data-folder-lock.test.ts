@@ -33,7 +33,7 @@ function acquire(options: AcquireOptions = {}): Promise<DataFolderLock> {
 
 /** Writes a lock as another process would have. */
 async function writeLock(holder: Partial<LockHolder>, ageMs = 0): Promise<void> {
-  await writeFile(file, JSON.stringify({ ...(await describeThisProcess('theirs')), ...holder }))
+  await writeFile(file, JSON.stringify({ ...(await describeThisProcess('theirs', temp.path)), ...holder }))
   const at = new Date(Date.now() - ageMs)
   await utimes(file, at, at)
 }
@@ -96,7 +96,7 @@ test('a process that is gone does not hold the lock, one that runs does', async 
     await using _lock = await acquire()
   }
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'])
-  const { processStart: _ours, ...holder } = await describeThisProcess('theirs')
+  const { processStart: _ours, ...holder } = await describeThisProcess('theirs', temp.path)
   await writeFile(file, JSON.stringify({ ...holder, pid: child.pid }))
   await expect(acquire()).rejects.toEqual(refusal)
   child.kill('SIGKILL')
@@ -167,4 +167,25 @@ test('a lock that was only removed is written again', async () => {
   await vi.waitFor(async () => expect(await readdir(temp.path)).toEqual(['lock']), 5000)
   await expect(acquire()).rejects.toEqual(refusal)
   expect(onLost).not.toHaveBeenCalled()
+})
+
+test('a lock that came along when the folder was copied counts until it has been silent for 45 seconds', async () => {
+  await using child = await startChild(temp.path, 'hold')
+  expect(child.firstLine).toBe('open')
+  await using copy = await makeTempFolder()
+  const lock = join(copy.path, 'lock')
+  const acquireCopy = (): Promise<DataFolderLock> =>
+    DataFolderLock.acquire({ dataDir: copy.path, log: pino({ level: 'silent' }) })
+  for (const [ageMs, taken] of [
+    [5_000, false],
+    [60_000, true],
+  ] as const) {
+    await writeFile(lock, await readFile(file))
+    const at = new Date(Date.now() - ageMs)
+    await utimes(lock, at, at)
+    if (!taken) await expect(acquireCopy()).rejects.toThrow('is a copy')
+    else await (await acquireCopy())[Symbol.asyncDispose]()
+  }
+  await using second = await startChild(temp.path, 'hold')
+  expect(second.firstLine).toMatch(/^CONFIGURATION /)
 })

@@ -4,7 +4,14 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MirrorError } from '../../errors.ts'
 import type { Log } from '../../log.ts'
-import { describeThisProcess, isAlive, isOnThisMachine, type LockHolder, parseLockHolder } from './lock-holder.ts'
+import {
+  describeThisProcess,
+  isAlive,
+  isOfOtherFolder,
+  isOnThisMachine,
+  type LockHolder,
+  parseLockHolder,
+} from './lock-holder.ts'
 import { errnoOf, unlessMissing } from './storage-error.ts'
 
 const HEARTBEAT_MS = 10_000
@@ -34,7 +41,8 @@ interface SeenLock {
 /**
  * The lock of a data folder: one process writes it. The file `lock` names the holder. A process of this machine that
  * is gone loses it at once; one of another machine (a shared volume) when its heartbeat, the time of the file, is older
- * than 45 seconds. The clocks of such machines must agree better than that.
+ * than 45 seconds, and so does one that came along when the folder was copied. The clocks of such machines must agree
+ * better than that.
  */
 export class DataFolderLock implements AsyncDisposable {
   readonly #file: string
@@ -57,7 +65,7 @@ export class DataFolderLock implements AsyncDisposable {
    */
   static async acquire(options: DataFolderLockOptions): Promise<DataFolderLock> {
     const file = join(options.dataDir, 'lock')
-    const us = await describeThisProcess(randomUUID())
+    const us = await describeThisProcess(randomUUID(), options.dataDir)
     const text = `${JSON.stringify(us, null, 2)}\n`
     let contended = false
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
@@ -157,11 +165,17 @@ async function isStale(seen: SeenLock, us: LockHolder, file: string): Promise<bo
   const holder = parseLockHolder(seen.text)
   if (holder === undefined) return seen.ageMs > TORN_MS
   const here = isOnThisMachine(holder, us)
-  if (here ? !(await isAlive(holder, us)) : seen.ageMs > SILENT_MS) return true
+  // The beats of the one that is alive would be seen in its own folder only. A share that is mounted twice may look the same.
+  const isCopy = here && isOfOtherFolder(holder, us)
+  const isSilent = seen.ageMs > SILENT_MS
+  if (here && !isCopy ? !(await isAlive(holder, us)) : isSilent) return true
   const who = `process ${holder.pid} on ${holder.hostname} has written it since ${holder.since}`
-  const advice = here
-    ? 'Stop that process, or choose another dataDir'
-    : `If that machine is gone, start again in ${SILENT_MS / 1000} seconds`
+  const again = `start again in ${SILENT_MS / 1000} seconds`
+  const advice = isCopy
+    ? `If this folder is a copy of its folder, delete the lock file, or ${again}`
+    : here
+      ? 'Stop that process, or choose another dataDir'
+      : `If that machine is gone, ${again}`
   const message = `One process at a time writes a data folder, and ${who} (lock file ${file}). ${advice}.`
   throw new MirrorError('CONFIGURATION', message, { key: 'dataDir' })
 }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { errnoOf } from './storage-error.ts'
@@ -15,11 +15,13 @@ export const LockHolder = z.object({
   bootId: z.string().optional(),
   /** When the process started, in ticks since the machine did; it tells two processes with one pid apart. */
   processStart: z.string().optional(),
+  /** Device and inode of the folder: another one in a lock says that the folder is a copy. */
+  folder: z.string().optional(),
 })
 export type LockHolder = z.infer<typeof LockHolder>
 
-/** The process that runs this, as the holder of a new lock. */
-export async function describeThisProcess(token: string): Promise<LockHolder> {
+/** The process that runs this, as the holder of a new lock of `dataDir`. @throws bare system errors */
+export async function describeThisProcess(token: string, dataDir: string): Promise<LockHolder> {
   const bootId = await findBootId()
   const start = (await findProcess(process.pid))?.start
   return {
@@ -27,6 +29,7 @@ export async function describeThisProcess(token: string): Promise<LockHolder> {
     hostname: hostname(),
     since: new Date().toISOString(),
     token,
+    folder: await identify(dataDir),
     ...(bootId === undefined ? {} : { bootId }),
     ...(start === undefined ? {} : { processStart: start }),
   }
@@ -56,6 +59,16 @@ export async function isAlive(holder: LockHolder, us: LockHolder): Promise<boole
   if (found !== undefined && holder.processStart !== undefined) return found.start === holder.processStart
   // Without start times: if it has our pid, it is not the one that wrote the lock.
   return holder.pid !== us.pid
+}
+
+/** True if the lock came along when another folder was copied. */
+export function isOfOtherFolder(holder: LockHolder, us: LockHolder): boolean {
+  return holder.folder !== undefined && holder.folder !== us.folder
+}
+
+async function identify(folder: string): Promise<string> {
+  const { dev, ino } = await stat(folder, { bigint: true })
+  return `${dev}:${ino}`
 }
 
 function hasProcess(pid: number): boolean {
