@@ -1,9 +1,14 @@
 import type { Operations } from './admin/operations.ts'
-import { createCare } from './care.ts'
 import type { Config } from './config/schema.ts'
 import { readConfiguration, readLockFile } from './hcl/hcl-reader.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics/metrics.ts'
+import { Explain } from './mirror/care/explain.ts'
+import { Purge } from './mirror/care/purge.ts'
+import { Refresh } from './mirror/care/refresh.ts'
+import { Restoration } from './mirror/care/restoration.ts'
+import { Verify } from './mirror/care/verify.ts'
+import { VerifySchedule } from './mirror/care/verify-schedule.ts'
 import { Jobs } from './mirror/jobs/jobs.ts'
 import type { PinnedSets } from './mirror/pins/pinned-sets.ts'
 import { Pins } from './mirror/pins/pins.ts'
@@ -52,39 +57,53 @@ export interface RunningOperations extends Operations {
 /** Puts the use cases of operators together. */
 export function createOperations(parts: OperationsParts): RunningOperations {
   const { config, useCases, folder, state, space, pins: sets, origins, metrics, view, now, log } = parts
-  const { inventory, clientWork } = useCases
+  const { inventory, clientWork, replacement } = useCases
   const jobs = new Jobs({ store: state, clientWork, observer: metrics.jobs, now, log })
+  const isSealed = config.mode === 'sealed'
+  const common = { ...parts, ...useCases, isSealed, defaultHost: config.defaultOrigin }
   const warm = createWarm(parts)
-  jobs.register(warm.kind)
-  const care = createCare({
-    ...{ ...parts, ...useCases, jobs, records: folder.records, leases: space.leases },
-    ...{ isSealed: config.mode === 'sealed', observer: metrics.storage },
+  const verify = new Verify({
+    ...{ ...common, records: folder.records, leases: space.leases, restoration: new Restoration(common) },
+    ...{ observer: metrics.storage, rate: config.verify.rate },
   })
+  const explain = new Explain({ ...common, freshForMs: config.freshness.versions })
+  jobs.register(warm.kind)
+  jobs.register(verify)
   return {
     jobs,
     warm: {
       plan: (request, signal) => warm.plan(request, signal),
       start: ({ dryRun: _, ...request }) => jobs.start(warm.kind, request),
     },
-    verify: { start: (request) => jobs.start(care.verify, request) },
+    verify: { start: (request) => jobs.start(verify, request) },
     stock: createStock(parts),
     statistics: createStatistics(parts),
     origins: { list: () => origins.list(inventory.all()) },
     pins: new Pins({ sets, inventory, jobs, readLockFile }),
-    purge: care.purge,
-    refresh: care.refresh,
-    explain: { explain: (address, version) => care.explain.explain(view, address, version) },
-    recover: () => care.recover(),
+    purge: new Purge(common),
+    refresh: new Refresh(common),
+    explain: { explain: (address, version) => explain.explain(view, address, version) },
+    recover: () => replacement.resume(),
     async resume() {
       try {
         await jobs.resumeAll()
       } catch (error) {
         log.error({ err: error }, 'could not take up the jobs of before')
       }
-      await care.keepVerifying()
+      await keepVerifying(() => jobs.start(verify, { prefix: '', repair: true }), parts)
     },
     close: () => jobs.close(),
   }
+}
+
+/** Verifies everything at regular times, as configured, until the process stops. Never rejects. */
+async function keepVerifying(
+  begin: () => Promise<unknown>,
+  { config, state, shutdown, now, log }: OperationsParts,
+): Promise<void> {
+  const { every } = config.verify
+  if (every === 'off') return
+  await new VerifySchedule({ records: state.records, every, begin, shutdown, now, log }).run()
 }
 
 function createWarm({ config, useCases, view, log }: OperationsParts): Warm {

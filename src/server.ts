@@ -14,19 +14,14 @@ import { KEEP_ALIVE_MS, type Listener, openListener, urlOf } from './listener.ts
 import type { Log } from './log.ts'
 import { showLiveValues } from './metrics/live-values.ts'
 import { Metrics } from './metrics/metrics.ts'
-import { PinnedSets } from './mirror/pins/pinned-sets.ts'
 import { CountedWorkspaces } from './mirror/space/counted-workspaces.ts'
-import { Space } from './mirror/space/space.ts'
 import type { View } from './mirror/view.ts'
 import { OriginUpstreams } from './origin-upstreams.ts'
 import { createPageParts } from './page-parts.ts'
 import { createOriginAllowList } from './policy/origin-allow-list.ts'
 import { findOriginKey } from './policy/origin-key.ts'
+import { openStorage, type Storage } from './storage.ts'
 import type { BlobStore } from './store/blob-store.ts'
-import { CheckedBlobStore } from './store/checked-blob-store.ts'
-import { type DataFolder, openDataFolder } from './store/disk/data-folder.ts'
-import { openStateFolder } from './store/disk/state-folder.ts'
-import { LeasedBlobStore } from './store/leased-blob-store.ts'
 import { openTlsIdentity } from './tls/tls-identity.ts'
 import { OriginStates } from './upstream/origin-states.ts'
 import { createUseCases, type UseCases } from './use-cases.ts'
@@ -68,44 +63,24 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
   const shutdown = new AbortController()
   const metrics = new Metrics({ origins: Object.keys(config.origins), ...config.metrics })
   metrics.instance.describe({ version: parts.version, sealed: config.mode === 'sealed' })
-  const folder = opened.use(
-    await openDataFolder({ dataDir: config.dataDir, log, onLost: () => parts.onFatal?.(lostFolder(config.dataDir)) }),
-  )
-  const state = opened.use(await openStateFolder({ stateDir: config.stateDir, log }))
   const now = parts.now ?? Date.now
-  const pins = await PinnedSets.open({ records: state.records, now, log })
-  const space = createSpace(parts, { folder, metrics, shutdown: shutdown.signal })
-  const checked = new CheckedBlobStore(space.blobs, {
-    recheckAfterMs: config.archives.recheckAfter,
-    now,
-    onDamaged: (digest) => {
-      metrics.storage.damaged()
-      log.error({ digest }, 'a stored file was damaged; it was set aside and will be fetched again')
-    },
-  })
-  const blobs = new LeasedBlobStore(checked, space.leases)
+  const storage = opened.use(
+    await openStorage({
+      ...{ config, metrics, wrapBlobs: parts.wrapBlobs, shutdown: shutdown.signal, now, log },
+      onLost: (error) => parts.onFatal?.(error),
+    }),
+  )
+  const { state, space } = storage
   const instanceId = randomUUID()
   const origins = createOriginStates(parts)
   const upstreams =
     config.mode === 'sealed'
       ? undefined
-      : opened.use(await createUpstreams(parts, { folder, metrics, origins, space, instanceId }))
+      : opened.use(await createUpstreams(parts, { storage, metrics, origins, instanceId }))
   const allowsOrigin = createOriginAllowList(Object.keys(config.origins))
   const view: View = { id: 'public', allowsOrigin }
-  const useCases = await createUseCases({
-    config,
-    state,
-    now,
-    log,
-    folder,
-    blobs,
-    space,
-    pins,
-    metrics,
-    origins,
-    upstreams,
-    shutdown: shutdown.signal,
-  })
+  const common = { ...storage, config, metrics, origins, shutdown: shutdown.signal, now, log }
+  const useCases = await createUseCases({ ...common, upstreams })
 
   let lifecycle: Lifecycle = 'starting'
   const account = new RequestAccount({ log, metrics })
@@ -143,10 +118,7 @@ export async function startServer(parts: ServerParts): Promise<RunningServer> {
       `a client ${HANDSHAKES[reasonOf(error)] ?? 'broke off the TLS handshake: does it trust our CA?'}`,
     ),
   )
-  const operations = createOperations({
-    ...{ config, useCases, folder, state, blobs, checked, space, pins, origins, metrics, view, now, log },
-    shutdown: shutdown.signal,
-  })
+  const operations = createOperations({ ...common, useCases, view })
   await operations.recover()
   const admin = await openAdmin(parts, { state, operations, identity, metrics, onHandshakeFailure })
   if (admin !== undefined) opened.defer(() => admin.close(0))
@@ -206,48 +178,19 @@ async function openAdmin(
   return admin === 'off' ? undefined : await openAdminServer({ ...parts, config: admin, stateDir, version, now, log })
 }
 
-interface Foundations {
-  readonly folder: DataFolder
-  readonly metrics: Metrics
-  readonly origins: OriginStates
-}
-
 function createOriginStates({ config, now = Date.now }: ServerParts): OriginStates {
   const keys = Object.keys(config.origins)
   return new OriginStates({ origins: config.origins, keyOf: (hostname) => findOriginKey(keys, hostname), now })
 }
 
-/** Sealed, nothing comes in and nothing is evicted. */
-function createSpace(
-  { config, wrapBlobs, log }: ServerParts,
-  { folder, metrics, shutdown }: Omit<Foundations, 'origins'> & { shutdown: AbortSignal },
-): Space {
-  const { maxSize, minFree } = config.archives
-  const isSealed = config.mode === 'sealed'
-  const space = new Space({
-    blobs: wrapBlobs?.(folder.blobs) ?? folder.blobs,
-    limits: isSealed ? { maxSize: undefined, minFree: undefined } : { maxSize, minFree },
-    diskFree: () => folder.freeBytes(),
-    shutdown,
-    log,
-    onChange: () => {
-      const { size, diskBytes } = space.blobs.stored.sum
-      metrics.storage.cacheBytes.set(size)
-      metrics.storage.showDisk({ used: space.blobs.stored.isMeasured ? diskBytes : undefined })
-    },
-    onRefused: () => metrics.storage.spaceRefused(),
-  })
-  metrics.onRead(() => metrics.storage.showDisk({ reserved: space.ledger.reserved, limit: maxSize, minFree }))
-  return space
-}
-
 function createUpstreams(
   { config, version, now = Date.now, log }: ServerParts,
-  { folder, metrics, origins, space, instanceId }: Foundations & { space: Space; instanceId: string },
+  parts: { storage: Storage; metrics: Metrics; origins: OriginStates; instanceId: string },
 ): Promise<OriginUpstreams> {
+  const { storage, metrics, origins, instanceId } = parts
   const userAgent = config.upstream.userAgent ?? `Terramirror/${version}`
-  const { metadata: memory } = folder
-  const workspaces = new CountedWorkspaces(folder.workspaces, space.ledger)
+  const { metadata: memory } = storage.folder
+  const workspaces = new CountedWorkspaces(storage.folder.workspaces, storage.space.ledger)
   const told = { observer: metrics.upstream, states: origins }
   return OriginUpstreams.create({ config, memory, workspaces, ...told, instanceId, userAgent, now, log })
 }
@@ -265,10 +208,4 @@ async function closeAll(parts: {
   await Promise.all([...listeners.map((each) => each.close(graceMs)), operations.close()])
   shutdown.abort(new MirrorError('SHUTTING_DOWN', 'this mirror is stopping', {}))
   await useCases.close()
-}
-
-function lostFolder(dataDir: string): MirrorError {
-  return new MirrorError('STORAGE_FAILED', `another process took over ${dataDir}; this one must not write any more`, {
-    operation: 'lock',
-  })
 }

@@ -38,6 +38,7 @@ const TARGETS = {
   listener: 'listener.ts',
   'start notice': 'start-notice.ts',
   'origin upstreams': 'origin-upstreams.ts',
+  storage: 'storage.ts',
   'use cases': 'use-cases.ts',
   'admin operations': 'admin-operations.ts',
   'admin token': 'admin-token.ts',

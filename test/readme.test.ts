@@ -95,6 +95,35 @@ describe('what it points to', () => {
     }
   })
 
+  it('has every page of docs in its list', () => {
+    const list = readFileSync(join(ROOT, 'docs', 'README.md'), 'utf8')
+    const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md')
+    expect(pages.length).toBeGreaterThan(20)
+    for (const page of pages) expect(list, `docs/README.md lists ${page}`).toContain(`(${page})`)
+  })
+
+  it('decisions are numbered without a gap, each with its number in the heading', () => {
+    const decisions = readdirSync(join(ROOT, 'docs', 'adr')).sort()
+    for (const [index, name] of decisions.entries()) {
+      expect(name).toMatch(new RegExp(`^${String(index + 1).padStart(4, '0')}-[a-z0-9-]+\\.md$`))
+      expect(readFileSync(join(ROOT, 'docs', 'adr', name), 'utf8')).toMatch(new RegExp(`^# ${index + 1}\\. `))
+    }
+  })
+
+  it('files that the architecture names are there', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'architecture.md'), 'utf8')
+    const files = ['src', 'packaging', 'test'].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `/${folder}/${name}`),
+    )
+    const named = [...page.matchAll(/`([\w/-]+\.ts)`/g)].flatMap(([, name = '']) => name)
+    expect(named.length).toBeGreaterThan(50)
+    for (const name of named)
+      expect(
+        files.some((file) => file.endsWith(`/${name}`)),
+        name,
+      ).toBe(true)
+  })
+
   it('the explained configuration is named and there', () => {
     expect(readme).toContain('config.example.yaml')
     expect(existsSync(join(ROOT, 'config.example.yaml'))).toBe(true)

@@ -1,4 +1,4 @@
-import type { PurgeScope } from './purge-scope.ts'
+import type { PurgeScope } from '../mirror/care/purge.ts'
 import type { PinRequest, PinSet, PurgeResult, RefreshRequest, RefreshResult, VerifyRequest } from './schema/changes.ts'
 import type { Explanation } from './schema/explain.ts'
 import type { Job, JobEvent, JobItem, JobOutcome } from './schema/jobs.ts'
@@ -6,7 +6,7 @@ import type { HeldModule, HeldPackage, OriginState, Statistics } from './schema/
 import type { WarmPlan, WarmRequest } from './schema/warm.ts'
 
 /*
- * What an operator can do, as the admin app needs it: the use cases of `mirror`, put together in `src/operations.ts`.
+ * What an operator can do, as the admin app needs it: the use cases of `mirror`, put together in `src/admin-operations.ts`.
  * Answers are documents of `schema/`. Errors are `MirrorError`s.
  */
 
@@ -16,10 +16,10 @@ export interface PageRequest {
   readonly limit: number
 }
 
-/** A part of a list; `next` is the `after` or `cursor` of the following one; there is none at the end. */
+/** A part of a list; `next` is the `after` of the following one; there is none at the end. */
 export interface Page<Item> {
   readonly items: readonly Item[]
-  readonly next?: string | null | undefined
+  readonly next?: string | undefined
 }
 
 /** A document that is not changed any more: what use cases give. */
@@ -39,9 +39,7 @@ export interface JobOperations {
 }
 
 /** Which packages or modules: parts of their names, exact but for `q`. */
-export interface StockQuery {
-  readonly cursor?: string
-  readonly limit: number
+export interface StockQuery extends PageRequest {
   readonly origin?: string
   readonly namespace?: string
   readonly name?: string

@@ -14,6 +14,6 @@ export function pageRequest({ cursor, limit }: PageQuery): PageRequest {
 
 /** The document of a part of a list that goes on behind a name. */
 export function pageOf<Item>({ items, next }: Page<Fixed<Item>>): { items: Item[]; next: string | null } {
-  const cursor = typeof next === 'string' ? Buffer.from(next).toString('base64url') : null
+  const cursor = next === undefined ? null : Buffer.from(next).toString('base64url')
   return { items: items.map((item) => plain<Item>(item)), next: cursor }
 }

@@ -1,17 +1,8 @@
-import { formatModuleAddress, type ModuleAddress, parseModuleAddress } from '../protocol/module-address.ts'
-import { formatPlatform, type Platform, parsePlatform } from '../protocol/platform.ts'
-import { formatProviderAddress, type ProviderAddress, parseProviderAddress } from '../protocol/provider-address.ts'
-import { assertVersion, type Version } from '../protocol/version.ts'
-
-/** What to remove: all of a provider or module, one version, or the archive for one platform. */
-export type PurgeScope =
-  | {
-      readonly kind: 'package'
-      readonly address: ProviderAddress
-      readonly version?: Version
-      readonly platform?: Platform
-    }
-  | { readonly kind: 'module'; readonly address: ModuleAddress; readonly version?: Version }
+import type { PurgeScope } from '../mirror/care/purge.ts'
+import { formatModuleAddress, parseModuleAddress } from '../protocol/module-address.ts'
+import { formatPlatform, parsePlatform } from '../protocol/platform.ts'
+import { formatProviderAddress, parseProviderAddress } from '../protocol/provider-address.ts'
+import { assertVersion } from '../protocol/version.ts'
 
 /** The scope of a path below `/packages`. @throws MirrorError `INVALID_ADDRESS`, `HOSTILE_INPUT` */
 export function packageScope(path: {

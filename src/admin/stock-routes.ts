@@ -2,6 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { z } from 'zod'
 import type { AdminEnv } from './admin-env.ts'
 import type { Operations, StockQuery } from './operations.ts'
+import { pageOf, pageRequest } from './paging.ts'
 import { answer, createRoute, createRoutes, failure, noQuery, plain } from './route.ts'
 import { ExplainQuery, Explanation } from './schema/explain.ts'
 import {
@@ -74,14 +75,12 @@ type Parts = Pick<Operations, 'stock' | 'statistics' | 'origins' | 'explain'>
 export function createStockRoutes(parts: Parts): OpenAPIHono<AdminEnv> {
   const routes = createRoutes()
   routes.openapi(packages, async (context) => {
-    const query = givenOf(context.req.valid('query'))
-    const { items, next = null } = await parts.stock.listPackages(query, context.req.raw.signal)
-    return context.json({ items: plain<HeldPackage[]>(items), next }, 200)
+    const page = await parts.stock.listPackages(queryOf(context.req.valid('query')), context.req.raw.signal)
+    return context.json(pageOf<HeldPackage>(page), 200)
   })
   routes.openapi(modules, async (context) => {
-    const query = givenOf(context.req.valid('query'))
-    const { items, next = null } = await parts.stock.listModules(query, context.req.raw.signal)
-    return context.json({ items: plain<HeldModule[]>(items), next }, 200)
+    const page = await parts.stock.listModules(queryOf(context.req.valid('query')), context.req.raw.signal)
+    return context.json(pageOf<HeldModule>(page), 200)
   })
   routes.openapi(statistics, async (context) => context.json(plain<Statistics>(await parts.statistics.read()), 200))
   routes.openapi(origins, async (context) => {
@@ -95,7 +94,7 @@ export function createStockRoutes(parts: Parts): OpenAPIHono<AdminEnv> {
 }
 
 /** Without what is not asked for. */
-function givenOf({ limit, ...filters }: z.output<typeof ModuleQuery>): StockQuery {
+function queryOf({ cursor, limit, ...filters }: z.output<typeof ModuleQuery>): StockQuery {
   const given = Object.entries(filters).filter(([, value]) => value !== undefined)
-  return { limit, ...Object.fromEntries(given) }
+  return { ...pageRequest({ cursor, limit }), ...Object.fromEntries(given) }
 }

@@ -1,6 +1,6 @@
-import { MirrorError } from '../errors.ts'
-import { parseModuleAddress } from '../protocol/module-address.ts'
-import { parseProviderAddress } from '../protocol/provider-address.ts'
+import { isMirrorError } from '../errors.ts'
+import { parseHostname } from '../protocol/hostname.ts'
+import { type ItemAddress, namesHost, parseItemAddress } from '../protocol/item-address.ts'
 import { wrongUse } from './command-error.ts'
 
 /** What an operator names: a provider or a module, with a host or for every host, perhaps a version, a platform. */
@@ -25,7 +25,7 @@ interface NamedModule {
 }
 
 /** The host that an address without one means to Terraform. */
-export const DEFAULT_HOST = 'registry.terraform.io'
+export const DEFAULT_HOST = parseHostname('registry.terraform.io')
 
 /**
  * Reads the words of a command that name one thing: `hashicorp/aws`, `hashicorp/aws 5.100.0 linux_amd64` in one word or
@@ -49,27 +49,19 @@ export function formatItem(item: Item): string {
   return [address, item.version, platform].filter((word) => word !== undefined).join(' ')
 }
 
-/** Only hosts have dots or colons, so that three parts are never in doubt. */
 function parseAddress(text: string): Item {
-  const parts = text.split('/')
-  const hasHost = parts.length === 4 || (parts.length === 3 && /[.:]/.test(parts[0] ?? ''))
-  const hostname = hasHost ? (parts.shift() ?? '') : DEFAULT_HOST
-  const [namespace = '', name = '', targetSystem = ''] = parts
+  const item = readAddress(text)
+  const origin = namesHost(text) ? { origin: item.address.hostname } : {}
+  const { kind, address } = item
+  if (kind === 'provider') return { kind, ...origin, namespace: address.namespace, type: address.type }
+  const { namespace, name, targetSystem } = address
+  return { kind, ...origin, namespace, name, targetSystem }
+}
+
+function readAddress(text: string): ItemAddress {
   try {
-    if (parts.length === 2) {
-      const address = parseProviderAddress({ hostname, namespace, type: name })
-      const { namespace: folded, type } = address
-      return { kind: 'provider', ...(hasHost ? { origin: address.hostname } : {}), namespace: folded, type }
-    }
-    if (parts.length === 3) {
-      const { hostname: origin, ...rest } = parseModuleAddress({ hostname, namespace, name, targetSystem })
-      return { kind: 'module', ...(hasHost ? { origin } : {}), ...rest }
-    }
+    return parseItemAddress(text, DEFAULT_HOST)
   } catch (error) {
-    if (error instanceof MirrorError) throw wrongUse(error.message)
-    throw error
+    throw isMirrorError(error) ? wrongUse(error.message) : error
   }
-  throw wrongUse(
-    `${JSON.stringify(text)}: expected [HOST/]NAMESPACE/TYPE, or [HOST/]NAMESPACE/NAME/SYSTEM for a module`,
-  )
 }

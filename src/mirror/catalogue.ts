@@ -11,6 +11,7 @@ import { ArchiveRecord, evidenceOf, PinRecord, Release, TrustRecord } from './re
 import { packageItem } from './stock/held-item.ts'
 import type { Inventory } from './stock/inventory.ts'
 import { formatPackageName } from './stock/item-name.ts'
+import { readStoredRecord } from './stored-record.ts'
 
 /** All that is held of one version. */
 export interface HeldVersion {
@@ -267,17 +268,8 @@ export class Catalogue {
     return archives
   }
 
-  /** A record of another shape is as good as none, and is told: the origin can give it again. */
-  async #read<T>(key: RecordKey, schema: z.ZodType<T>): Promise<T | undefined> {
-    const stored = await this.#records.get(key)
-    if (stored === undefined) return undefined
-    const parsed = schema.safeParse(stored)
-    if (parsed.success) return parsed.data
-    this.#log.error(
-      { record: key.join('/'), problems: parsed.error.issues.slice(0, 3) },
-      'ignored an unreadable record',
-    )
-    return undefined
+  #read<T>(key: RecordKey, schema: z.ZodType<T>): Promise<T | undefined> {
+    return readStoredRecord({ records: this.#records, log: this.#log }, key, schema)
   }
 }
 

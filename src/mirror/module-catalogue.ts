@@ -8,6 +8,7 @@ import { ModuleRecord } from './module-record.ts'
 import { moduleItem } from './stock/held-item.ts'
 import type { Inventory } from './stock/inventory.ts'
 import { formatModuleName } from './stock/item-name.ts'
+import { readStoredRecord } from './stored-record.ts'
 
 /**
  * Which module versions are held: a typed view of the records with a bounded copy in memory.
@@ -54,17 +55,8 @@ export class ModuleCatalogue {
     return (await this.find(address, version)) ?? (await this.#read([...pinKey(address), version]))
   }
 
-  async #read(key: RecordKey): Promise<ModuleRecord | undefined> {
-    const stored = await this.#records.get(key)
-    if (stored === undefined) return undefined
-    const parsed = ModuleRecord.safeParse(stored)
-    if (parsed.success) return parsed.data
-    // As good as none, and told: the origin can give it again.
-    this.#log.error(
-      { record: key.join('/'), problems: parsed.error.issues.slice(0, 3) },
-      'ignored an unreadable record',
-    )
-    return undefined
+  #read(key: RecordKey): Promise<ModuleRecord | undefined> {
+    return readStoredRecord({ records: this.#records, log: this.#log }, key, ModuleRecord)
   }
 
   /** The versions that are held, ascending. @throws MirrorError `STORAGE_FAILED` */

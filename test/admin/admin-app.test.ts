@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listRoutes } from '../../src/admin/admin-app.ts'
 import { MirrorError } from '../../src/errors.ts'
 import { type AdminStage, openAdminStage, TOKEN } from './admin-stage.ts'
-import { JOB_ID, standIns } from './stand-ins.ts'
+import { heldPackage, JOB_ID, standIns } from './stand-ins.ts'
 
 const operations = standIns()
 let stage: AdminStage
@@ -179,7 +179,7 @@ describe('routes', () => {
     await stage.ask(`/jobs?limit=1&cursor=${jobs.json.next}`)
     expect(operations.asked).toEqual([
       ['stock.listPackages', { limit: 1 }],
-      ['stock.listPackages', { limit: 1, cursor: json.next, q: 'x' }],
+      ['stock.listPackages', { limit: 1, after: heldPackage.item, q: 'x' }],
       ['jobs.list', { limit: 1 }],
       ['jobs.list', { limit: 1, after: JOB_ID }],
     ])

@@ -130,7 +130,8 @@ export function standIns(): Operations & { readonly asked: unknown[][] } {
     },
     verify: { start: async (request) => tell('verify.start', { ...job, kind: 'verify' as const }, request) },
     stock: {
-      listPackages: async (query) => tell('stock.listPackages', { items: [heldPackage], next: 'bmV4dA' }, query),
+      listPackages: async (query) =>
+        tell('stock.listPackages', { items: [heldPackage], next: heldPackage.item }, query),
       listModules: async (query) => tell('stock.listModules', { items: [heldModule] }, query),
     },
     statistics: { read: () => statistics },

@@ -104,15 +104,15 @@ async function measurePages(dataDir: string): Promise<Row[]> {
   const page = (query: Partial<StockQuery>) => async (): Promise<number> => {
     place = (place + 7_919) % (all.length - 500)
     const startedAt = performance.now()
-    await stock.listPackages({ limit: 100, cursor: all[place]?.name, ...query }, AbortSignal.timeout(LIMIT_MS))
+    await stock.listPackages({ limit: 100, after: all[place]?.name, ...query }, AbortSignal.timeout(LIMIT_MS))
     return performance.now() - startedAt
   }
   const times = await Rounds.run(PAGES, {
     page: page({}),
     large: page({ limit: 500 }),
-    type: page({ cursor: undefined, type: 'p1234' }),
-    search: page({ cursor: undefined, q: 'p1999 1.9.0' }),
-    nothing: page({ cursor: undefined, q: 'not here' }),
+    type: page({ after: undefined, type: 'p1234' }),
+    search: page({ after: undefined, q: 'p1999 1.9.0' }),
+    nothing: page({ after: undefined, q: 'not here' }),
   })
   await inventory.close()
   return [

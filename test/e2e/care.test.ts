@@ -1,12 +1,12 @@
-import { createHash } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
-import { request } from 'node:http'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
-import type { Release } from '../origin/release.ts'
-import { spawnMirror, startMirror, type TestMirror } from './mirror-fixture.ts'
+import { askAdmin } from './admin-client.ts'
+import { sha256 } from './held-archive.ts'
+import { spawnMirror, startMirror } from './mirror-fixture.ts'
+import { digestsIn, digestsOf } from './release-digests.ts'
 import { TestClock } from './test-clock.ts'
 
 const HOST = 'registry.example.test'
@@ -20,37 +20,7 @@ beforeEach(async () => {
 })
 afterEach(() => origin[Symbol.asyncDispose]())
 
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
-}
-
-/** Asks the admin API on its socket. */
-async function admin(mirror: TestMirror, method: string, path: string, body?: unknown) {
-  const token = (await readFile(join(mirror.dataDir, 'state', 'admin-token'), 'utf8')).trim()
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const socketPath = join(mirror.folder, 'admin', 'admin.sock')
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into documents whose shape is what they test
-  return await new Promise<{ status: number; json: any }>((resolve, reject) => {
-    const sent = request({ socketPath, method, path: `/admin/api/v1${path}`, headers }, async (response) => {
-      const text = Buffer.concat(await Array.fromAsync(response)).toString()
-      resolve({ status: response.statusCode ?? 0, json: text === '' ? undefined : JSON.parse(text) })
-    })
-    sent.on('error', reject)
-    sent.end(body === undefined ? undefined : JSON.stringify(body))
-  })
-}
-
 const config = { admin: { listen: { socket: './admin/admin.sock' } } }
-
-async function digestsIn(mirror: TestMirror): Promise<Record<string, string>> {
-  const { archives } = (await mirror.version('acme/widget', '1.0.0')).json()
-  const entries = Object.entries<{ hashes: string[] }>(archives)
-  return Object.fromEntries(entries.map(([platform, { hashes }]) => [platform, String(hashes[0]).slice(3)]))
-}
-
-function digestsOf(release: Release): Record<string, string> {
-  return Object.fromEntries(release.packages.map(({ platform, sha256: digest }) => [platform, digest]))
-}
 
 describe('an operator', () => {
   test('replaces a re-released version: first both digests, with a yes clients get the new files (B22)', async () => {
@@ -60,16 +30,16 @@ describe('an operator', () => {
     const second = await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
     const request = { address: NAME, version: '1.0.0' }
 
-    const refused = await admin(mirror, 'POST', '/refresh', request)
+    const refused = await askAdmin(mirror, '/refresh', { method: 'POST', body: request })
     expect(refused.status).toBe(409)
     expect(JSON.stringify(refused.json)).toContain(first.package('linux_amd64').sha256)
     expect(JSON.stringify(refused.json)).toContain(second.package('linux_amd64').sha256)
     expect(await digestsIn(mirror)).toEqual(digestsOf(first))
 
-    const explained = await admin(mirror, 'GET', `/explain?address=${NAME}&version=1.0.0`)
+    const explained = await askAdmin(mirror, `/explain?address=${NAME}&version=1.0.0`)
     expect(explained.json.summary).toContain('its origin offers other bytes by now')
 
-    const replaced = await admin(mirror, 'POST', '/refresh', { ...request, accept: true })
+    const replaced = await askAdmin(mirror, '/refresh', { method: 'POST', body: { ...request, accept: true } })
     expect(replaced).toMatchObject({ status: 200, json: { outcome: 'replaced', version: '1.0.0' } })
     expect(await digestsIn(mirror)).toEqual(digestsOf(second))
     for (const platform of ['linux_amd64', 'darwin_arm64']) {
@@ -88,9 +58,10 @@ describe('an operator', () => {
     for (const platform of ['linux_amd64', 'darwin_arm64']) await mirror.archive('acme/widget', '1.0.0', platform)
     const second = await origin.publish({ provider: 'acme/widget', version: '1.0.0' })
     const signed = origin.count('signature')
-    const asked = admin(mirror, 'POST', '/refresh', { address: NAME, version: '1.0.0', accept: true }).catch(
-      () => undefined,
-    )
+    const asked = askAdmin(mirror, '/refresh', {
+      method: 'POST',
+      body: { address: NAME, version: '1.0.0', accept: true },
+    }).catch(() => undefined)
     await origin.until(() => origin.count('signature') > signed && origin.inFlight === 0)
     await mirror.kill()
     await asked
@@ -113,11 +84,11 @@ describe('an operator', () => {
     const path = join(mirror.dataDir, 'blobs', 'sha256', digest.slice(0, 2), digest)
     await rm(path)
     await writeFile(path, Buffer.alloc(body.size))
-    const { json: job } = await admin(mirror, 'POST', '/verify', {})
+    const { json: job } = await askAdmin(mirror, '/verify', { method: 'POST', body: {} })
     await expect
-      .poll(async () => (await admin(mirror, 'GET', `/jobs/${job.id}`)).json.state, { timeout: 10_000 })
+      .poll(async () => (await askAdmin(mirror, `/jobs/${job.id}`)).json.state, { timeout: 10_000 })
       .toBe('done')
-    const { items } = (await admin(mirror, 'GET', `/jobs/${job.id}`)).json
+    const { items } = (await askAdmin(mirror, `/jobs/${job.id}`)).json
     expect(items).toContainEqual(
       expect.objectContaining({
         item: `${NAME} 1.0.0 linux_amd64`,
@@ -127,7 +98,7 @@ describe('an operator', () => {
     )
     expect(sha256(await readFile(path))).toBe(digest)
 
-    const purged = await admin(mirror, 'DELETE', `/packages/${NAME}/1.0.0`)
+    const purged = await askAdmin(mirror, `/packages/${NAME}/1.0.0`, { method: 'DELETE' })
     expect(purged.json).toMatchObject({ removed: [`${NAME} 1.0.0 linux_amd64`], bytes: body.size })
     expect((await mirror.archive('acme/widget', '1.0.0', 'linux_amd64')).headers['terramirror-cache']).toBe('miss')
   })

@@ -1,9 +1,10 @@
-import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import type { RecordedRequest } from '../origin/origin-request.ts'
 import type { Release } from '../origin/release.ts'
-import { startMirror, type TestMirror } from './mirror-fixture.ts'
+import { sha256 } from './held-archive.ts'
+import { startMirror } from './mirror-fixture.ts'
+import { digestsIn, digestsOf } from './release-digests.ts'
 import { TestClock } from './test-clock.ts'
 
 const MINUTE = 60_000
@@ -16,20 +17,6 @@ beforeEach(async () => {
   origin = await startOrigin()
 })
 afterEach(() => origin[Symbol.asyncDispose]())
-
-function sha256(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
-}
-
-async function digestsIn(mirror: TestMirror): Promise<Record<string, string>> {
-  const { archives } = (await mirror.version('acme/widget', '1.0.0')).json()
-  const entries = Object.entries<{ hashes: string[] }>(archives)
-  return Object.fromEntries(entries.map(([platform, { hashes }]) => [platform, String(hashes[0]).slice(3)]))
-}
-
-function digestsOf(release: Release): Record<string, string> {
-  return Object.fromEntries(release.packages.map(({ platform, sha256: digest }) => [platform, digest]))
-}
 
 describe('the first copy of a version wins (B22)', () => {
   test('after a re-release: the held archive is served on, a metric and a warning tell both digests', async () => {

@@ -201,7 +201,7 @@ describe('wrong use of the command line is exit code 2, help is 0', () => {
     [['serve', '--config'], /--config/],
     [
       ['bogus'],
-      /^error: unknown command 'bogus'; there are serve, healthcheck, client-config, warm, list, .*, origins\n$/,
+      /^error: unknown command 'bogus'; there are serve, healthcheck, client-config, doctor, warm, list, .*, origins\n$/,
     ],
     [['serve', 'extra'], /^error: unknown command 'extra'/],
     [['mode=sealed'], /^error: 'mode=sealed' belongs behind --set; with npm: npm start -- --set mode=sealed\n$/],

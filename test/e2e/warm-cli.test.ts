@@ -1,7 +1,10 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtempDisposable, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readWarmRequest } from '../../src/cli/warm-request.ts'
 import { silentLog } from '../../src/log.ts'
+import type { WarmRequest } from '../../src/mirror/warm/warm-request.ts'
 import { request } from '../mirror/warm/warm-fixture.ts'
 import { openWarmHost } from '../mirror/warm/warm-host.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
@@ -10,7 +13,7 @@ import { fileReply } from '../origin/reply.ts'
 import { prepareFolder, startMirror } from './mirror-fixture.ts'
 import { HOST } from './mirror-workspace.ts'
 import { createModuleWorkspace, init, installedModules } from './module-door.ts'
-import { CURRENT_PLATFORM, terraformAvailable, type Workspace } from './terraform-cli.ts'
+import { CURRENT_PLATFORM, terraformAvailable } from './terraform-cli.ts'
 
 /*
  * What was warmed is all that the real CLI needs: `terraform init` of the same configuration, without its origin.
@@ -124,11 +127,21 @@ afterAll(async () => {
 })
 
 /** The configuration as files. */
-async function write(workspace: Workspace): Promise<void> {
+async function write(dir: string): Promise<void> {
   for (const [path, text] of Object.entries(configuration)) {
-    await mkdir(dirname(join(workspace.dir, path)), { recursive: true })
-    await writeFile(join(workspace.dir, path), text)
+    await mkdir(dirname(join(dir, path)), { recursive: true })
+    await writeFile(join(dir, path), text)
   }
+}
+
+/** The request that `terramirror warm FOLDER` sends for the configuration. */
+async function readFolder(): Promise<WarmRequest> {
+  await using temp = await mkdtempDisposable(join(tmpdir(), 'test-warm-'))
+  await write(temp.path)
+  return await readWarmRequest({
+    ...{ words: [temp.path], module: [], lockFile: [], fromFile: [] },
+    ...{ platform: [CURRENT_PLATFORM], followModules: true, dryRun: false },
+  })
 }
 
 describe.runIf(ready)('a configuration that was warmed', () => {
@@ -136,7 +149,7 @@ describe.runIf(ready)('a configuration that was warmed', () => {
     let plan: readonly string[]
     {
       await using host = await openWarmHost(folder, silentLog())
-      const wish = request({ configuration, platforms: [CURRENT_PLATFORM] })
+      const wish = await readFolder()
       const { items } = await host.warm.plan(wish, AbortSignal.timeout(30_000))
       plan = items.filter(({ outcome }) => outcome === 'fetch').map(({ item }) => item)
       expect(origin.count('archive')).toBe(0)
@@ -157,7 +170,7 @@ describe.runIf(ready)('a configuration that was warmed', () => {
     await origin.stop()
     await using mirror = await startMirror({ origin, folder })
     await using workspace = await createModuleWorkspace(mirror, {})
-    await write(workspace)
+    await write(workspace.dir)
     await init(workspace, mirror)
     expect(await workspace.installed()).toEqual(
       [...expected.installed, `${OTHER}/acme/gadget/0.9.0`].map((each) => `${each}/${CURRENT_PLATFORM}`).sort(),

@@ -5,7 +5,7 @@ import { assertVersion } from '../../src/protocol/version.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { createOriginKey, type OriginKey } from '../origin/origin-key.ts'
 import { createParts, failureOf, freshness, newCall, type TestParts, v1, widget } from './parts-fixture.ts'
-import { hang, outage, PLATFORMS } from './scripted-upstream.ts'
+import { hang, KEY_MADE_AT, outage, PLATFORMS } from './scripted-upstream.ts'
 
 const linux = parsePlatform('linux_amd64')
 const darwin = parsePlatform('darwin_arm64')
@@ -13,7 +13,7 @@ const ALL = `release ${PLATFORMS.join(' ')}`
 
 let key: OriginKey
 beforeAll(async () => {
-  key = await createOriginKey()
+  key = await createOriginKey({ createdAt: KEY_MADE_AT })
 })
 
 function get({ releases }: TestParts, deadlineMs?: number) {

@@ -20,6 +20,11 @@ import type {
 } from '../../src/upstream/provider-upstream.ts'
 import type { OriginKey } from '../origin/origin-key.ts'
 
+/** When keys of these tests sign: before the time at which `StillClock` stands, whatever time it really is. */
+const SIGNED_AT = new Date('2026-11-01T00:00:00Z')
+/** When keys are made that sign. */
+export const KEY_MADE_AT = new Date('2026-01-01T00:00:00Z')
+
 export const PLATFORMS = ['linux_amd64', 'linux_arm64', 'darwin_arm64'] as const
 
 /** What a scripted upstream publishes under one version. */
@@ -74,7 +79,7 @@ export class ScriptedUpstream implements ProviderUpstream {
       }),
     )
     const text = Buffer.from([...files.values()].map(({ filename, digest }) => `${digest}  ${filename}\n`).join(''))
-    const signature = key && (await key.sign(text))
+    const signature = key && (await key.sign(text, SIGNED_AT))
     const sumsUrl = `https://files.example.test/${version}/SHA256SUMS`
     const checksums = { sumsUrl, signatureUrl: signature && `${sumsUrl}.sig`, sums: text, signature }
     this.#published.set(version, { publication, files, checksums: sums ? checksums : undefined })

@@ -1,4 +1,5 @@
 import type { Hostname } from '../../protocol/hostname.ts'
+import { formatItemAddress, parseItemAddress } from '../../protocol/item-address.ts'
 import type { ModuleAddress } from '../../protocol/module-address.ts'
 import type { ProviderAddress } from '../../protocol/provider-address.ts'
 import { assertVersion, type Version } from '../../protocol/version.ts'
@@ -9,7 +10,6 @@ import { type ExplainedList, explainList } from './explain-list.ts'
 import { type ExplainModuleParts, explainModuleVersion } from './explain-module.ts'
 import { type ExplainReleaseParts, explainRelease } from './explain-release.ts'
 import { counted, type Explanation, type Finding, howMended } from './finding.ts'
-import { formatItemAddress, parseItemAddress } from './item-address.ts'
 
 /** What `Explain` is made of. */
 export interface ExplainParts extends ExplainReleaseParts, ExplainModuleParts {

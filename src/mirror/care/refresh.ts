@@ -1,5 +1,6 @@
 import { MirrorError } from '../../errors.ts'
 import type { Hostname } from '../../protocol/hostname.ts'
+import { parseItemAddress } from '../../protocol/item-address.ts'
 import { formatModuleAddress, type ModuleAddress } from '../../protocol/module-address.ts'
 import { formatProviderAddress, type ProviderAddress } from '../../protocol/provider-address.ts'
 import { assertVersion, compareVersions, type Version } from '../../protocol/version.ts'
@@ -17,7 +18,6 @@ import type { Releases } from '../releases.ts'
 import type { ItemRemoval } from '../stock/item-removal.ts'
 import type { Versions } from '../versions.ts'
 import { assertOriginAllowed, type View } from '../view.ts'
-import { parseItemAddress } from './item-address.ts'
 
 /** How long an origin may take for a list; the documents of a release have a limit of their own. */
 const LIST_MS = 8_000

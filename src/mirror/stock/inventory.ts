@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../../log.ts'
 import type { Sha256 } from '../../protocol/package-hash.ts'
 import type { Journal } from '../../store/journal.ts'
+import { untilAborted } from '../deadline.ts'
 import { BlobClaims } from './blob-claims.ts'
 import { type HeldItem, isSameItem } from './held-item.ts'
 import { lineOf, parseInventoryLine, snapshotLines } from './inventory-line.ts'
@@ -79,12 +80,12 @@ export class Inventory {
 
   /** Resolves then. @throws the reason of `signal`, if that comes first */
   whenComplete(signal?: AbortSignal): Promise<void> {
-    return unlessAborted(this.#complete.promise, signal)
+    return untilAborted(this.#complete.promise, signal)
   }
 
   /** Resolves when the copy has been compared with all records. @throws the reason of `signal`, if that comes first */
   whenReconciled(signal?: AbortSignal): Promise<void> {
-    return unlessAborted(this.#reconciled.promise, signal)
+    return untilAborted(this.#reconciled.promise, signal)
   }
 
   /** Undefined if nothing of this name is known to be held. */
@@ -354,18 +355,5 @@ class Pace {
     if (performance.now() - this.#since < WORK_MS) return
     await delay(PAUSE_MS, undefined, { signal: this.#signal, ref: false })
     this.#since = performance.now()
-  }
-}
-
-async function unlessAborted(done: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return done
-  signal.throwIfAborted()
-  const aborted = Promise.withResolvers<never>()
-  const abort = (): void => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    await Promise.race([done, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }

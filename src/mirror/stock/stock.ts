@@ -13,24 +13,21 @@ import type { PackageHashes } from '../package-hashes.ts'
 import type { Release } from '../release-record.ts'
 import type { HeldItem } from './held-item.ts'
 import type { Inventory } from './inventory.ts'
-import type { ItemQuery } from './item-index.ts'
+import type { ItemPage, ItemQuery } from './item-index.ts'
 import { type ItemId, parseItemName } from './item-name.ts'
 import type { Usage } from './usage.ts'
 
 /** Records of one page that are read side by side. */
 const READ_AT_ONCE = 16
 
-/** One page of a list; `next` is the `cursor` of the following one, null at the end. */
+/** One page of a list; `next` is the `after` of the following one, if there is one. */
 export interface Page<Row> {
   readonly items: readonly Row[]
-  readonly next: string | null
+  readonly next?: string | undefined
 }
 
 /** Which rows are wanted; see `ItemQuery`. */
-export interface StockQuery extends Omit<ItemQuery, 'kind' | 'after'> {
-  /** `next` of the page before. */
-  readonly cursor?: string | undefined
-}
+export type StockQuery = Omit<ItemQuery, 'kind'>
 
 interface Row {
   readonly item: string
@@ -137,14 +134,9 @@ export class Stock {
     return { items: rows, next }
   }
 
-  async #page(
-    kind: ItemQuery['kind'],
-    { cursor, ...query }: StockQuery,
-    signal: AbortSignal,
-  ): Promise<{ items: readonly HeldItem[]; next: string | null }> {
+  async #page(kind: ItemQuery['kind'], query: StockQuery, signal: AbortSignal): Promise<ItemPage> {
     await this.#parts.inventory.whenComplete(signal)
-    const { items, next = null } = this.#parts.inventory.page({ ...query, kind, after: cursor })
-    return { items, next }
+    return this.#parts.inventory.page({ ...query, kind })
   }
 
   /** Undefined if it was removed since the page was made. */

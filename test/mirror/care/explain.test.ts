@@ -6,7 +6,7 @@ import { createOriginKey, type OriginKey } from '../../origin/origin-key.ts'
 import type { PartsOptions } from '../parts-fixture.ts'
 import { everything, failureOf, freshness, newCall, v1, widget } from '../parts-fixture.ts'
 import { moduleId } from '../scripted-module-upstream.ts'
-import { outage } from '../scripted-upstream.ts'
+import { KEY_MADE_AT, outage } from '../scripted-upstream.ts'
 import { createCare, defaultHost } from './care-fixture.ts'
 
 const linux = parsePlatform('linux_amd64')
@@ -14,7 +14,7 @@ const id = { address: widget, version: v1, platform: linux }
 
 let key: OriginKey
 beforeAll(async () => {
-  key = await createOriginKey()
+  key = await createOriginKey({ createdAt: KEY_MADE_AT })
 })
 
 async function explained(options: PartsOptions = {}, { isSealed = false } = {}) {

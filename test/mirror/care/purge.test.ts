@@ -4,6 +4,7 @@ import { assertVersion } from '../../../src/protocol/version.ts'
 import { createOriginKey, type OriginKey } from '../../origin/origin-key.ts'
 import { everything, failureOf, gadget, newCall, v1, widget } from '../parts-fixture.ts'
 import { moduleId } from '../scripted-module-upstream.ts'
+import { KEY_MADE_AT } from '../scripted-upstream.ts'
 import { createCare } from './care-fixture.ts'
 
 const linux = parsePlatform('linux_amd64')
@@ -14,7 +15,7 @@ const net = moduleId('net')
 
 let key: OriginKey
 beforeAll(async () => {
-  key = await createOriginKey()
+  key = await createOriginKey({ createdAt: KEY_MADE_AT })
 })
 
 type Care = Awaited<ReturnType<typeof createCare>>

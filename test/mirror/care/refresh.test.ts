@@ -3,7 +3,7 @@ import { parsePlatform } from '../../../src/protocol/platform.ts'
 import { createOriginKey, type OriginKey } from '../../origin/origin-key.ts'
 import { everything, failureOf, freshness, gadget, newCall, type TestParts, v1, widget } from '../parts-fixture.ts'
 import { moduleId } from '../scripted-module-upstream.ts'
-import { outage } from '../scripted-upstream.ts'
+import { KEY_MADE_AT, outage } from '../scripted-upstream.ts'
 import { createCare, servedBy } from './care-fixture.ts'
 
 const linux = parsePlatform('linux_amd64')
@@ -13,7 +13,7 @@ const request = { address: 'acme/widget', version: '1.0.0' }
 
 let key: OriginKey
 beforeAll(async () => {
-  key = await createOriginKey()
+  key = await createOriginKey({ createdAt: KEY_MADE_AT })
 })
 
 async function download({ archives }: TestParts, platform = linux): Promise<string> {
@@ -189,7 +189,7 @@ describe('refreshing a version', () => {
       code: 'SIGNATURE_REQUIRED',
     })
     expect(await servedBy(parts, id)).toEqual({ told: parts.before, given: { linux_amd64: parts.held } })
-    const other = await createOriginKey()
+    const other = await createOriginKey({ createdAt: KEY_MADE_AT })
     await parts.upstream.publish('1.0.0', { generation: 3, key })
     parts.upstream.claim = (claim) => ({
       ...claim,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { HeldModule, HeldPackage, ModulePage, PackagePage } from '../../../src/admin/schema/stock.ts'
+import { HeldModule, HeldPackage } from '../../../src/admin/schema/stock.ts'
 import type { ModuleRecord } from '../../../src/mirror/module-record.ts'
 import { Stock, type StockQuery } from '../../../src/mirror/stock/stock.ts'
 import { parsePackageHash } from '../../../src/protocol/package-hash.ts'
@@ -54,10 +54,8 @@ describe('a row', () => {
           ...{ hits: 7, pins: ['ci'] },
         },
       ],
-      next: null,
     })
     expect(HeldPackage.strict().parse(page.items[0])).toEqual(page.items[0])
-    expect(PackagePage.parse(page)).toEqual(page)
   })
 
   it('of a signed package names who signed it, and no blobs of ours', async () => {
@@ -89,7 +87,6 @@ describe('a row', () => {
     })
     expect(asked.map(({ state }) => state.digest)).toEqual([digestOf('new')])
     expect(HeldModule.strict().parse(row)).toEqual(row)
-    expect(ModulePage.parse(page)).toEqual(page)
   })
 })
 
@@ -101,7 +98,7 @@ describe('a list', () => {
     await parts.remove(name(3))
     await parts.remove(name(4))
     await parts.save('acme/p0-b 1.0.0 linux_amd64')
-    const second = await packages({ limit: 4, cursor: first.next ?? '' })
+    const second = await packages({ limit: 4, after: first.next })
     expect([...first.items, ...second.items].map(({ type }) => type)).toEqual([
       'p0',
       'p1',
@@ -112,7 +109,7 @@ describe('a list', () => {
       'p7',
       'p8',
     ])
-    expect(second.next).toBeNull()
+    expect(second.next).toBeUndefined()
   })
 
   it('of one origin, namespace, type or search has only that', async () => {
@@ -131,7 +128,7 @@ describe('a list', () => {
       await parts.remove(A)
       return read(address, version, platform)
     }
-    expect(await packages()).toEqual({ items: [], next: null })
+    expect(await packages()).toEqual({ items: [] })
   })
 
   it('reads the evidence of each version once, and only of those of its page', async () => {
