@@ -1,4 +1,4 @@
-import { MirrorError } from '../../errors.ts'
+import { MirrorError, redactInput } from '../../errors.ts'
 import type { Hostname } from '../../protocol/hostname.ts'
 import { formatModuleAddress, type ModuleAddress, parseModuleAddress } from '../../protocol/module-address.ts'
 import { formatProviderAddress, type ProviderAddress, parseProviderAddress } from '../../protocol/provider-address.ts'
@@ -24,7 +24,7 @@ export function parseItemAddress(text: string, defaultHost: Hostname): ItemAddre
   if (parts.length === 3) {
     return { kind: 'module', address: parseModuleAddress({ hostname, namespace, name, targetSystem }) }
   }
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   const reason = 'expected [HOST/]NAMESPACE/TYPE or [HOST/]NAMESPACE/NAME/SYSTEM'
   throw new MirrorError('INVALID_ADDRESS', `not an address: ${JSON.stringify(input)}: ${reason}`, { input, reason })
 }
