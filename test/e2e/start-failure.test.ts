@@ -185,7 +185,7 @@ describe('a wrong configuration ends the start in one line that says what is wro
     await once(server, 'listening')
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : 0
-    await writeConfig({ listen: { port } })
+    await writeConfig({ listen: { port }, admin: 'off' })
     const { stderr, ...rest } = await serve()
     server.close()
     const lines = stderr.split('\n').filter((line) => !line.startsWith('{'))
@@ -201,7 +201,7 @@ describe('wrong use of the command line is exit code 2, help is 0', () => {
     [['serve', '--config'], /--config/],
     [
       ['bogus'],
-      /^error: unknown command 'bogus'; there are serve, healthcheck, client-config, warm, list, .*, origins\n$/,
+      /^error: unknown command 'bogus'; there are serve, healthcheck, client-config, doctor, warm, list, .*, origins\n$/,
     ],
     [['serve', 'extra'], /^error: unknown command 'extra'/],
     [['mode=sealed'], /^error: 'mode=sealed' belongs behind --set; with npm: npm start -- --set mode=sealed\n$/],
