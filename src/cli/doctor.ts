@@ -93,6 +93,6 @@ function formatFindings(findings: readonly Finding[]): string {
   const sum =
     count('problem') === 0 && count('warning') === 0
       ? 'all is well'
-      : `${count('problem')} wrong, ${count('warning')} warnings`
+      : `${count('problem')} wrong, ${count('warning')} ${count('warning') === 1 ? 'warning' : 'warnings'}`
   return `${lines.join('')}${sum}\n`
 }

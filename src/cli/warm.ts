@@ -50,7 +50,7 @@ export function defineWarm(command: Command): void {
       .option('--from-file <file>', 'a list, one a line; - is standard input; may be repeated', collect, [])
       .option('--platform <os_arch>', 'may be repeated; all: every one; default: linux_amd64', collect, [])
       .option('--no-follow-modules', 'not what modules call')
-      .option('--dry-run', 'only tell what would be fetched, and how large it is', false)
+      .option('--dry-run', 'fetch nothing; only tell what would be', false)
       .option('--detach', 'print the id of the job and leave it to itself', false)
       .option('--pin <name>', 'when it is done, keep all of it from eviction as this set of pins')
       .option('-q, --quiet', 'no progress', false)
@@ -96,7 +96,8 @@ async function printPlan(client: AdminClient, body: WarmRequest, { json }: Optio
 function formatPlan({ items, bytes, unknownSizes }: WarmPlan): string {
   const count = (wanted: PlannedItem['outcome']) => items.filter(({ outcome }) => outcome === wanted).length
   const rest = items.length - count('fetch') - count('held')
-  const unknown = unknownSizes === 0 ? '' : ` and ${unknownSizes} of unknown size`
-  const sum = `to fetch: ${count('fetch')} (${prettyBytes(bytes)}${unknown}), held already: ${count('held')}`
+  const sizes = [bytes > 0 ? prettyBytes(bytes) : '', unknownSizes > 0 ? `${unknownSizes} of unknown size` : '']
+  const size = sizes.filter(Boolean).join(' and ')
+  const sum = `to fetch: ${count('fetch')}${size === '' ? '' : ` (${size})`}, held already: ${count('held')}`
   return `${new Table(planColumns).format(items)}${sum}${rest === 0 ? '' : `, cannot come: ${rest}`}\n`
 }

@@ -72,7 +72,9 @@ async function judgeTrust(
   about: FindingsAbout,
 ): Promise<readonly Finding[]> {
   const { certificates, problem } = await readGoRoots(env)
-  const own = parseCertificates(await readFile(join(config.stateDir, 'tls', 'ca.pem'), 'utf8').catch(() => ''))
+  const authority = parseCertificates(await readFile(join(config.stateDir, 'tls', 'ca.pem'), 'utf8').catch(() => ''))
+  // Behind another mirror's certificate, ours would be the wrong thing to trust.
+  const own = authority.filter((each) => chain.some((shown) => shown.checkIssued(each)))
   const name = baseUrl.hostname.replace(/^\[(.*)\]$/, '$1')
   const bundle = join(config.stateDir, 'tls', 'ca-bundle.pem')
   const trustRemedy = `Have clients trust it as docs/client-configuration.md says; for this shell${own.length > 0 ? `: export SSL_CERT_FILE=${bundle}` : ', SSL_CERT_FILE names a file with it and the public roots'}.`

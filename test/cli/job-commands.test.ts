@@ -99,6 +99,10 @@ describe('terramirror warm', () => {
       '',
     ])
     expect(json(await run('warm', 'hashicorp/aws', '--dry-run', '--json'))).toEqual(plan)
+    api.answer('POST warm', WarmPlan, { items: plan.items.slice(2), bytes: 0, unknownSizes: 1 })
+    expect((await run('warm', 'hashicorp/aws', '--dry-run')).stdout).toMatch(
+      /^to fetch: 1 \(1 of unknown size\), held already: 0$/m,
+    )
     const refused = { item: 'x', outcome: 'notPublished' as const, reason: 'no such version' }
     api.answer('POST warm', WarmPlan, { ...plan, items: [refused] })
     expect((await run('warm', 'hashicorp/aws', '--dry-run')).code).toBe(1)

@@ -81,7 +81,7 @@ describe('the lines of a mirror that does not start', () => {
     await start(`mode: sealed\n\n\n\n${origin}`).catch(note)
     await using busy = createServer().listen(0, '127.0.0.1')
     await once(busy, 'listening')
-    await start(`listen:\n  tls: off\n  port: ${(busy.address() as AddressInfo).port}\n`).catch(note)
+    await start(`admin: off\nlisten:\n  tls: off\n  port: ${(busy.address() as AddressInfo).port}\n`).catch(note)
     await using _ = await start('listen:\n  tls: off\n  port: 0\n')
     await start('listen:\n  tls: off\n  port: 0\n').catch(note)
   })

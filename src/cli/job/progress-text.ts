@@ -37,11 +37,12 @@ export function countBad({ outcomes }: Job): number {
 }
 
 /** The outcomes of a job in words: `33 fetched, 5 held already, 2 failed`. */
-export function formatOutcomes({ kind, outcomes }: Job): string {
+export function formatOutcomes({ kind, state, outcomes }: Job): string {
   const words = WORDS[kind]
   const order = ['done', 'held', 'notPublished', 'refused', 'failed'] as const
   const parts = order.flatMap((outcome) => (outcomes[outcome] > 0 ? `${outcomes[outcome]} ${words[outcome]}` : []))
-  return parts.length === 0 ? 'nothing to do' : parts.join(', ')
+  if (parts.length > 0) return parts.join(', ')
+  return state === 'done' ? 'nothing to do' : 'nothing yet'
 }
 
 /** What became of one thing, in one line: which, what, why. */

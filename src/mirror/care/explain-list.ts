@@ -1,7 +1,7 @@
 import type { Version } from '../../protocol/version.ts'
 import type { Remembered } from '../freshness.ts'
 import type { OriginList } from '../origin-lists.ts'
-import { ago, type Finding, findingOf } from './finding.ts'
+import { ago, counted, type Finding, findingOf } from './finding.ts'
 
 /** What is known of whether an origin lists a version. */
 export type Listing = 'listed' | 'notListed' | 'unknown'
@@ -35,7 +35,7 @@ export function explainList(
   const listing: Listing = version === undefined || isListed ? 'listed' : 'notListed'
   const age = `It is from ${ago(found.at, now)}${isStale ? ', and asked for anew by the next request' : ''}.`
   const has = version === undefined ? '' : isListed ? `, ${version} among them` : `, and not ${version}`
-  const text = `The origin lists ${versions.length} versions${has}. ${age}`
+  const text = `The origin lists ${counted(versions.length, 'version')}${has}. ${age}`
   const verdict = listing === 'notListed' ? 'missing' : isStale ? 'stale' : 'ok'
   const odd = problems.map((problem): Finding => ({ about: 'list', verdict: 'refused', text: problem }))
   return { listing, isStale, findings: [{ about: 'list', verdict, text, at }, ...odd.slice(0, 10), ...failed] }

@@ -3,10 +3,11 @@ import type { ModuleCatalogue } from '../module-catalogue.ts'
 import type { ModuleId } from '../module-fetches.ts'
 import type { ModuleRecord } from '../module-record.ts'
 import type { Modules } from '../modules.ts'
-import { ago, type Finding, findingOf } from './finding.ts'
+import { ago, type Finding, findingOf, howMended, notHeld } from './finding.ts'
 
 /** What a module is explained from. */
 export interface ExplainModuleParts {
+  readonly isSealed: boolean
   readonly moduleCatalogue: ModuleCatalogue
   readonly modules: Pick<Modules, 'remembered'>
   readonly blobs: Pick<BlobStore, 'stat'>
@@ -16,13 +17,12 @@ export interface ExplainModuleParts {
 /** What is known of one version of a module. @throws MirrorError `STORAGE_FAILED` */
 export async function explainModuleVersion(
   id: ModuleId,
-  { moduleCatalogue, modules, blobs, now }: ExplainModuleParts,
+  { isSealed, moduleCatalogue, modules, blobs, now }: ExplainModuleParts,
 ): Promise<{ record: ModuleRecord | undefined; findings: Finding[] }> {
   const record = await moduleCatalogue.read(id.address, id.version)
   const findings: Finding[] = []
   if (record === undefined) {
-    const text = 'Not held: the first client that asks for it makes this mirror fetch it.'
-    findings.push({ about: 'archive', verdict: 'missing', text })
+    findings.push(notHeld('archive', isSealed))
   } else {
     const { state } = record
     const { revision, source, digest, cachedAt } = state
@@ -35,7 +35,7 @@ export async function explainModuleVersion(
         : {
             about: 'archive',
             verdict: 'damaged',
-            text: `Its file ${digest} is gone: it is fetched again when it is asked for.`,
+            text: `Its file ${digest} is gone: ${howMended(isSealed)}.`,
           },
     )
   }

@@ -8,10 +8,20 @@ import type { Catalogue, HeldVersion } from '../catalogue.ts'
 import type { ChangedFile } from '../release-adoption.ts'
 import type { Release } from '../release-record.ts'
 import type { Releases } from '../releases.ts'
-import { ago, describeAuthentication, type Finding, findingOf, showAuthentication } from './finding.ts'
+import {
+  ago,
+  counted,
+  describeAuthentication,
+  type Finding,
+  findingOf,
+  howMended,
+  notHeld,
+  showAuthentication,
+} from './finding.ts'
 
 /** What a release is explained from. */
 export interface ExplainReleaseParts {
+  readonly isSealed: boolean
   readonly catalogue: Catalogue
   readonly releases: Pick<Releases, 'remembered'>
   readonly archives: Pick<Archives, 'failureOf'>
@@ -47,7 +57,7 @@ function explainRecord(release: Release | undefined): Finding {
   const gaps = complete ? '' : ' Platforms that the origin names are missing in it.'
   const text =
     `Recorded as ${spelling}, first seen ${firstSeenAt}, generation ${generation}: ` +
-    `${files.length} files, ${Object.keys(platforms).length} platforms.${gaps}`
+    `${counted(files.length, 'file')}, ${counted(Object.keys(platforms).length, 'platform')}.${gaps}`
   return { about: 'release', verdict: 'ok', text, at: release.recordedAt }
 }
 
@@ -90,7 +100,7 @@ function explainChange(files: readonly ChangedFile[], at: number): Finding {
 
 async function explainArchive(
   { address, version, name, held }: { address: ProviderAddress; version: Version; name: string; held: HeldVersion },
-  { archives, blobs, checked, now }: ExplainReleaseParts,
+  { isSealed, archives, blobs, checked, now }: ExplainReleaseParts,
 ): Promise<Finding[]> {
   const about = `archive ${name}`
   const platform = parsePlatformName(name)
@@ -98,14 +108,11 @@ async function explainArchive(
   const failed = failure === undefined ? [] : [findingOf(about, failure.error, failure.at)]
   const archive = held.archives.get(name)
   if (archive === undefined) {
-    if (failed.length > 0) return failed
-    return [
-      { about, verdict: 'missing', text: 'Not held: the first client that asks for it makes this mirror fetch it.' },
-    ]
+    return failed.length > 0 ? failed : [notHeld(about, isSealed)]
   }
   const stat = await blobs.stat(archive.digest)
   if (stat?.size !== archive.size) {
-    const text = `Recorded, but its file ${archive.digest} is ${stat === undefined ? 'gone' : 'of another size'}: it is fetched again when it is asked for.`
+    const text = `Recorded, but its file ${archive.digest} is ${stat === undefined ? 'gone' : 'of another size'}: ${howMended(isSealed)}.`
     return [{ about, verdict: 'damaged', text, at: archive.cachedAt }, ...failed]
   }
   const soundAt = checked.checkedAt(archive.digest)

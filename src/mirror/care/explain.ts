@@ -8,12 +8,11 @@ import type { View } from '../view.ts'
 import { type ExplainedList, explainList } from './explain-list.ts'
 import { type ExplainModuleParts, explainModuleVersion } from './explain-module.ts'
 import { type ExplainReleaseParts, explainRelease } from './explain-release.ts'
-import type { Explanation, Finding } from './finding.ts'
+import { counted, type Explanation, type Finding, howMended } from './finding.ts'
 import { formatItemAddress, parseItemAddress } from './item-address.ts'
 
 /** What `Explain` is made of. */
 export interface ExplainParts extends ExplainReleaseParts, ExplainModuleParts {
-  readonly isSealed: boolean
   readonly defaultHost: Hostname
   readonly versions: Pick<Versions, 'remembered'>
   readonly moduleLists: Pick<ModuleLists, 'remembered'>
@@ -106,7 +105,8 @@ export class Explain {
   }
 
   #summarizeAll({ listing, isStale, findings }: ExplainedList, held: number): string {
-    const has = held === 0 ? 'nothing of it is held' : `${held} versions of it are held`
+    const has =
+      held === 0 ? 'nothing of it is held' : `${counted(held, 'version')} of it ${held === 1 ? 'is' : 'are'} held`
     if (this.#parts.isSealed)
       return held === 0
         ? 'is not there: nothing of it is held, and this mirror is sealed'
@@ -125,10 +125,10 @@ export class Explain {
     const changed = findings.find(({ verdict }) => verdict === 'changed')
     const refused = findings.find(isRefused)
     if (findings.some(({ verdict }) => verdict === 'damaged'))
-      return 'is recorded, but a file of it is gone or damaged; it is fetched again when it is asked for'
+      return `is recorded, but a file of it is gone or damaged; ${howMended(this.#parts.isSealed)}`
     if (this.#parts.isSealed)
       return held > 0
-        ? `is served from what is held: ${held} archives`
+        ? `is served from what is held: ${counted(held, 'archive')}`
         : 'is not there: it is not held, and this mirror is sealed'
     if (changed !== undefined)
       return 'is served as it was first installed; its origin offers other bytes by now, which are refused until an operator accepts them'
@@ -148,7 +148,7 @@ export class Explain {
       return list.listing === 'listed'
         ? 'is listed, and nobody has asked for it yet'
         : 'is not known here: nobody has asked for it'
-    return `is ${list.listing === 'listed' ? 'listed and ' : ''}served; ${held} archives of it are held`
+    return `is ${list.listing === 'listed' ? 'listed and ' : ''}served; ${counted(held, 'archive')} of it ${held === 1 ? 'is' : 'are'} held`
   }
 }
 

@@ -81,3 +81,23 @@ export function ago(at: number, now: number): string {
   if (seconds < 172_800) return `${Math.round(seconds / 3_600)} hours ago`
   return `${Math.round(seconds / 86_400)} days ago`
 }
+
+/** What is not held; of a sealed mirror nobody gets it. */
+export function notHeld(about: string, isSealed: boolean): Finding {
+  const then = isSealed
+    ? 'clients do not get it. Warm it while online, then seal again'
+    : 'the first client that asks for it makes this mirror fetch it'
+  return { about, verdict: 'missing', text: `Not held: ${then}.` }
+}
+
+/** How a damaged or lost file comes back. */
+export function howMended(isSealed: boolean): string {
+  return isSealed
+    ? 'copy it from where it is whole, for a sealed mirror fetches nothing'
+    : 'it is fetched again when it is asked for'
+}
+
+/** `1 version`, `2 versions`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}

@@ -36,8 +36,14 @@ function agrees(locked: LockedHashes, hashes: readonly PackageHash[]): boolean {
 function describeConflict(locked: LockedHashes, hashes: readonly PackageHash[]): Refusal {
   const known = understood(locked)
   const more = known.length > MAX_SHOWN ? ` and ${known.length - MAX_SHOWN} more` : ''
-  const reason = `the lock file has ${known.slice(0, MAX_SHOWN).join(', ')}${more}; the archive has ${hashes.join(', ')}`
+  const reason = `the lock file has ${known.slice(0, MAX_SHOWN).join(', ')}${more}; the archive has ${hashes.join(', ')}${adviceFor(known)}`
   return { outcome: 'failed', reason, code: 'CHECKSUM_MISMATCH' }
+}
+
+/** Through a network mirror, `init` writes `h1:` for its own platform alone: then nothing is wrong with the archive. */
+function adviceFor(known: readonly string[]): string {
+  if (known.some((hash) => hash.startsWith('zh:'))) return ''
+  return '; a lock file with h1: alone may lack this platform: add it with "terraform providers lock -platform=…" and warm again'
 }
 
 /** Schemes that nobody knows yet are passed over, as clients do; what is malformed is a hash that nothing has. */

@@ -91,7 +91,7 @@ describe('a version is explained', () => {
     await parts.upstream.publish('1.0.0', { key })
     const digest = await download(parts)
     const answer = await parts.ask('1.0.0')
-    expect(answer.summary).toMatch(/1\.0\.0 is listed and served; 1 archives of it are held\.$/)
+    expect(answer.summary).toMatch(/1\.0\.0 is listed and served; 1 archive of it is held\.$/)
     const platforms = ['linux_amd64', 'linux_arm64', 'darwin_arm64']
     expect(verdicts(answer)).toEqual([
       ...['policy ok', 'list ok', 'release ok', 'pin ok', 'origin ok'],
@@ -169,9 +169,22 @@ describe('a version is explained', () => {
     await online.upstream.publish('1.0.0')
     await download(online)
     const { ask } = await explained(online, { isSealed: true })
-    expect((await ask('1.0.0')).summary).toMatch(/is served from what is held: 1 archives/)
+    expect((await ask('1.0.0')).summary).toMatch(/is served from what is held: 1 archive\.$/)
     expect((await ask('2.0.0')).summary).toMatch(/is not there: it is not held, and this mirror is sealed/)
     expect((await ask()).summary).toMatch(/is served from what is held/)
+  })
+
+  it('of a sealed mirror, never promising that it fetches', async () => {
+    const online = await explained()
+    await online.upstream.publish('1.0.0')
+    const digest = await download(online)
+    await online.catalogue.look(widget, v1)
+    const { ask, blobs } = await explained(online, { isSealed: true })
+    await blobs.delete(digest as never)
+    const { summary, findings } = await ask('1.0.0')
+    const told = [summary, ...findings.map(({ text }) => text)].join('\n')
+    expect(told).toMatch(/copy it from where it is whole/)
+    expect(told).not.toMatch(/fetched again|makes this mirror fetch/)
   })
 
   it.each([

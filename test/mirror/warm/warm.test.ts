@@ -373,6 +373,17 @@ describe('a lock file', () => {
     for (const hash of [zip, h1, other]) expect(items[0]?.reason).toContain(hash)
   })
 
+  it('that may know another platform alone is told how to know this one', async () => {
+    const parts = createWarm({ hasher })
+    await parts.providers.publish('acme/widget', '1.0.0')
+    const other = `h1:${'B'.repeat(43)}=`
+    const advice = /providers lock -platform/
+    const { items } = await warmed(parts, { lockFiles: [lock('1.0.0', other)] })
+    expect(items[0]?.reason).toMatch(advice)
+    const full = await warmed(parts, { lockFiles: [lock('1.0.0', other, `zh:${'0'.repeat(64)}`)] })
+    expect(full.items[0]?.reason).not.toMatch(advice)
+  })
+
   it('that Terraform would refuse is refused before there is a job, with file, line and reason', async () => {
     const { jobs, warm } = createWarm()
     const started = jobs.start(
