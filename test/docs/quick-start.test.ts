@@ -62,7 +62,11 @@ async function clone(folder: string, origin: TestOrigin): Promise<Place> {
   await symlink(join(ROOT, 'node_modules'), join(place.clone, 'node_modules'))
   await writeFile(join(folder, 'origin-ca.pem'), origin.caPem)
   const registry = { address: origin.address, caFile: join(folder, 'origin-ca.pem') }
-  const config = { listen: { port: place.port }, admin: { listen: { port: 0 } }, origins: { 'registry.terraform.io': registry } }
+  const config = {
+    listen: { port: place.port },
+    admin: { listen: { port: 0 } },
+    origins: { 'registry.terraform.io': registry },
+  }
   await writeFile(join(place.clone, 'config.yaml'), stringify(config))
   return place
 }
