@@ -74,9 +74,18 @@ export class JobItems {
     return settled
   }
 
-  /** Takes an item as it was recorded; of two records of one item the first holds. */
+  /** Takes back that an item is here; undefined if that was not said of it. */
+  lose(item: string, reason: string): JobItem | undefined {
+    const before = this.get(item)
+    if (before === undefined || !isHere(before)) return undefined
+    const lost: JobItem = { ...before, outcome: 'failed', reason }
+    this.#put(lost)
+    return lost
+  }
+
+  /** Takes an item as it was recorded; of two records of one item the last holds. */
   restore(item: JobItem): void {
-    if (!this.#places.has(item.item)) this.#put(item)
+    this.#put(item)
   }
 
   /** An unknown `after` gives the first page. */
@@ -116,9 +125,14 @@ export class JobItems {
   }
 }
 
+/** The job brought it, or found it. */
+export function isHere({ outcome }: Pick<JobItem, 'outcome'>): boolean {
+  return outcome === 'done' || outcome === 'held'
+}
+
 function isPicked({ outcome }: JobItem, wanted: JobOutcome | undefined): boolean {
   if (wanted === undefined) return true
-  if (wanted === 'failed') return outcome !== null && outcome !== 'done' && outcome !== 'held'
+  if (wanted === 'failed') return outcome !== null && !isHere({ outcome })
   return outcome === wanted
 }
 

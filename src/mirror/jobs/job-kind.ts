@@ -33,6 +33,8 @@ export interface JobContext {
   progress(item: string, bytes: number, totalBytes?: number): void
   /** Decides an item, for ever; announces it first if need be. A second decision is ignored. */
   settle(item: string, result: JobResult): void
+  /** Takes back that an item was brought or found: it was removed since, and fails for `reason`. Else nothing happens. */
+  lose(item: string, reason: string): void
   /**
    * Does `work` for each item, a few at a time; begins nothing new while clients wait for origins, nor once the signal
    * has fired. What `work` throws ends it all, after the others under way.

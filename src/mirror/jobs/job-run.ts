@@ -53,6 +53,11 @@ export class JobRun implements JobContext {
     if (settled !== undefined) this.write({ item: settled })
   }
 
+  lose(item: string, reason: string): void {
+    const lost = this.#live.lose(item, reason)
+    if (lost !== undefined) this.write({ item: lost })
+  }
+
   each<T>(items: Iterable<T> | AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
     return each(items, { atOnce: AT_ONCE, signal: this.signal, before: () => this.#turn() }, work)
   }

@@ -6,7 +6,7 @@ import type { ClientWork } from '../client-work.ts'
 import type { JobObserver } from '../observer.ts'
 import { EndedJobs } from './ended-jobs.ts'
 import { isFinal, type Job, type JobEvent, type JobItem, type JobKindName } from './job.ts'
-import type { ItemQuery, JobItems, Page } from './job-items.ts'
+import { type ItemQuery, isHere, type JobItems, type Page } from './job-items.ts'
 import { JobJournals } from './job-journal.ts'
 import type { JobKind } from './job-kind.ts'
 import { JobQueue } from './job-queue.ts'
@@ -133,7 +133,7 @@ export class Jobs {
   /** Names of all that a job brought or found. @throws MirrorError `ITEM_NOT_FOUND`, `STORAGE_FAILED` */
   async itemsOf(id: string): Promise<string[]> {
     const items = [...(await this.#itemsOf(id)).all()]
-    return items.filter(({ outcome }) => outcome === 'done' || outcome === 'held').map(({ item }) => item)
+    return items.filter(isHere).map(({ item }) => item)
   }
 
   /**

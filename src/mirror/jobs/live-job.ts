@@ -65,6 +65,13 @@ export class LiveJob {
     return settled
   }
 
+  /** The item that is not here any more; undefined if that was not said of it. */
+  lose(item: string, reason: string): JobItem | undefined {
+    const lost = this.items.lose(item, reason)
+    if (lost !== undefined) this.#tell(item)
+    return lost
+  }
+
   /** As `Jobs.events`. */
   async *events(signal: AbortSignal): AsyncGenerator<JobEvent, void, undefined> {
     const watch = new JobWatch(this)

@@ -92,6 +92,11 @@ export class Inventory {
     return this.#index.get(name)
   }
 
+  /** True if something of this name is known to be held. */
+  has(name: string): boolean {
+    return this.get(name) !== undefined
+  }
+
   /** The items that keep a blob. */
   ownersOf(digest: Sha256): readonly HeldItem[] {
     return this.#index.ownersOf(digest)

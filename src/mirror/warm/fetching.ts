@@ -1,10 +1,13 @@
 import type { Log } from '../../log.ts'
 import { untilAborted } from '../deadline.ts'
+import type { JobResult } from '../jobs/job.ts'
+import { isHere } from '../jobs/job-items.ts'
 import type { JobContext } from '../jobs/job-kind.ts'
 import type { Mirror } from '../mirror.ts'
 import type { ModuleId } from '../module-fetches.ts'
 import type { ModuleRecord } from '../module-record.ts'
 import type { Modules } from '../modules.ts'
+import type { Inventory } from '../stock/inventory.ts'
 import { formatModuleName } from '../stock/item-name.ts'
 import type { View } from '../view.ts'
 import { findLockConflict } from './lock-comparison.ts'
@@ -12,6 +15,8 @@ import { originCall } from './origin-call.ts'
 import type { Refusal } from './outcomes.ts'
 import { orRefuse, type WarmPackage, type WarmWork } from './warm-work.ts'
 
+const DRIVEN_OUT =
+  'it was removed again before the job ended: archives.maxSize or archives.minFree leaves no room for everything that the job brings; give it more room, or warm less'
 /** A module's repository may have a long history. */
 const MODULE_MS = 20 * 60_000
 
@@ -19,6 +24,7 @@ const MODULE_MS = 20 * 60_000
 export interface FetchingParts {
   readonly mirror: Pick<Mirror, 'obtainArchive' | 'hashArchive'>
   readonly modules: Pick<Modules, 'locate' | 'find'>
+  readonly inventory: Pick<Inventory, 'has' | 'whenComplete'>
   readonly view: View
   readonly log: Log
 }
@@ -27,9 +33,11 @@ export interface FetchingParts {
 export class Fetching implements WarmWork {
   readonly #job: JobContext
   readonly #parts: FetchingParts
+  readonly #here: string[]
 
   constructor(job: JobContext, parts: FetchingParts) {
     this.#job = job
+    this.#here = [...job.settled.values()].filter(isHere).map(({ item }) => item)
     this.#parts = parts
   }
 
@@ -57,7 +65,7 @@ export class Fetching implements WarmWork {
       if (!this.#job.settled.has(name)) {
         const { value, outcome } = await modules.locate(view, id, originCall(this.signal, MODULE_MS))
         const held = outcome === 'hit' || outcome === 'stale'
-        this.#job.settle(name, held ? { outcome: 'held' } : { outcome: 'done', bytes: value.size })
+        this.#settle(name, held ? { outcome: 'held' } : { outcome: 'done', bytes: value.size })
       }
       return await modules.find(view, id)
     })
@@ -67,6 +75,21 @@ export class Fetching implements WarmWork {
     this.#job.add(packages.map(({ name }) => ({ item: name })))
     const open = packages.filter(({ name }) => !this.#job.settled.has(name))
     await this.#job.each(open, (wanted) => this.#fetch(wanted))
+  }
+
+  /**
+   * What was brought must still be here at the end: with too little room, the later items drive out the earlier ones.
+   * @throws MirrorError `STORAGE_FAILED`; the reason of the job's signal
+   */
+  async checkAll(): Promise<void> {
+    const { inventory } = this.#parts
+    await inventory.whenComplete(this.signal)
+    for (const name of this.#here) if (!inventory.has(name)) this.#job.lose(name, DRIVEN_OUT)
+  }
+
+  #settle(name: string, result: JobResult): void {
+    this.#here.push(name)
+    this.#job.settle(name, result)
   }
 
   async #fetch({ name, id, locks }: WarmPackage): Promise<void> {
@@ -79,7 +102,7 @@ export class Fetching implements WarmWork {
       const hashAll = () => untilAborted(mirror.hashArchive(value), this.signal)
       const conflict = await findLockConflict(locks, value.digest, hashAll)
       if (conflict !== undefined) this.refuse(name, conflict)
-      else this.#job.settle(name, outcome === 'hit' ? { outcome: 'held' } : { outcome: 'done', bytes: value.size })
+      else this.#settle(name, outcome === 'hit' ? { outcome: 'held' } : { outcome: 'done', bytes: value.size })
     })
   }
 }

@@ -2,6 +2,7 @@ import type { Log } from '../../log.ts'
 import type { JobContext, JobKind } from '../jobs/job-kind.ts'
 import type { Mirror } from '../mirror.ts'
 import type { Modules } from '../modules.ts'
+import type { Inventory } from '../stock/inventory.ts'
 import type { View } from '../view.ts'
 import { Fetching } from './fetching.ts'
 import type { ReadCalls } from './module-walk.ts'
@@ -20,6 +21,7 @@ export interface WarmParts extends WishReaders {
   readonly mirror: Mirror
   readonly modules: Modules
   readonly readCalls: ReadCalls
+  readonly inventory: Pick<Inventory, 'has' | 'whenComplete'>
   /** What it hides is not warmed. */
   readonly view: View
   /** Nothing is asked of any origin. */
@@ -61,7 +63,9 @@ export class Warm {
 
   async #run(request: WarmRequest, job: JobContext): Promise<void> {
     const wishes = await this.#read(request, job.signal)
-    await this.#walk(wishes, new Fetching(job, this.#parts))
+    const fetching = new Fetching(job, this.#parts)
+    await this.#walk(wishes, fetching)
+    await fetching.checkAll()
   }
 
   #read(request: WarmRequest, signal: AbortSignal): Promise<Wishes> {

@@ -260,6 +260,7 @@ describe('verifying', () => {
       {
         ...{ signal: new AbortController().signal, settled, add: () => undefined, progress: () => undefined },
         settle: (item) => void items.push(item),
+        lose: () => undefined,
         each: async (each, work) => {
           for await (const one of each) await work(one)
         },

@@ -132,6 +132,8 @@ function moduleFile(text: string) {
 export interface WarmOptions extends Pick<PartsOptions, 'hasher' | 'records' | 'blobs'> {
   readonly sealed?: boolean
   readonly view?: View
+  /** What was evicted since it came. */
+  readonly isGone?: (name: string) => boolean
   readonly store?: MemoryStateStore
 }
 
@@ -161,6 +163,10 @@ export function createWarm(options: WarmOptions = {}) {
   const calls = new ModuleCallsReader({ records, blobs, readConfiguration, shutdown: shutdown.signal, log })
   const warm = new Warm({
     ...{ mirror, modules, view, sealed, readLockFile, readConfiguration, log },
+    inventory: {
+      has: (name) => options.isGone?.(name) !== true,
+      whenComplete: async () => undefined,
+    },
     readCalls: (record, subfolder) => calls.read(record, subfolder),
     defaultOrigin: parseHostname(HOST),
   })

@@ -80,6 +80,22 @@ describe('providers', () => {
     expect(parts.providers.archivesAsked).toBe(1)
   })
 
+  it('that are driven out before the job ends have failed, and the reason names the limit; also after a restart', async () => {
+    const first = `${HOST}/acme/widget 1.0.0 ${linux}`
+    const parts = createWarm({ isGone: (name) => name === first })
+    for (const version of ['1.0.0', '2.0.0']) await parts.providers.publish('acme/widget', version)
+    const providers = ['1.0.0', '2.0.0'].map((version) => ({ source: 'acme/widget', version }))
+    const { outcomes, job } = await warmed(parts, { providers })
+    expect(short(outcomes)).toEqual({
+      [`acme/widget 1.0.0 ${linux}`]: 'failed',
+      [`acme/widget 2.0.0 ${linux}`]: 'done',
+    })
+    expect(job.outcomes).toMatchObject({ done: 1, failed: 1 })
+    const { items } = await parts.jobs.items(job.id, { limit: 10, outcome: 'failed' })
+    expect(items[0]?.reason).toContain('archives.maxSize')
+    expect(await parts.jobs.itemsOf(job.id)).toEqual([`${HOST}/acme/widget 2.0.0 ${linux}`])
+  })
+
   it('that do not exist are not published, and what there is instead is told', async () => {
     const parts = await withWidgets('1.0.0')
     const { items } = await warmed(parts, {
