@@ -159,6 +159,11 @@ export function isNotFound(error: unknown): error is MirrorError<NotFoundCode> {
   return isMirrorError(error) && error.is(...NOT_FOUND)
 }
 
+/** What somebody typed, as it may be shown: short, and without what stands before an `@` or behind a `?`, as in URLs. */
+export function redactInput(text: string, length = 80): string {
+  return text.replace(/^.*@/s, '…@').replace(/\?.*$/s, '?…').slice(0, length)
+}
+
 /** A URL as it may be shown: scheme, host, port and path only. Anything that does not parse becomes `(invalid URL)`. */
 export function redactUrl(url: string | URL): string {
   const parsed = URL.parse(String(url))

@@ -58,7 +58,9 @@ export class AuditLog {
   async recordUnauthorized(entry: Pick<AuditEntry, 'client' | 'requestId'>): Promise<void> {
     const state = this.#unauthorized
     state.attempts += 1
-    if (this.#now() - state.notedAt < UNAUTHORIZED_EVERY_MS) return
+    const sinceMs = this.#now() - state.notedAt
+    // Less than nothing: the clock was set back.
+    if (sinceMs >= 0 && sinceMs < UNAUTHORIZED_EVERY_MS) return
     const { attempts } = state
     Object.assign(state, { notedAt: this.#now(), attempts: 0 })
     const line = { who: null, action: 'authenticate', target: '', result: 'refused', code: 'UNAUTHORIZED' } as const

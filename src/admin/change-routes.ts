@@ -1,6 +1,6 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import { z } from 'zod'
-import { type ErrorFields, isMirrorError } from '../errors.ts'
+import { type ErrorFields, isMirrorError, redactInput } from '../errors.ts'
 import { exchangeOf } from '../http/exchange.ts'
 import type { PurgeScope } from '../mirror/care/purge.ts'
 import type { AdminEnv } from './admin-env.ts'
@@ -9,6 +9,7 @@ import { formatPurgeScope, moduleScope, packageScope } from './purge-scope.ts'
 import { answer, body, createRoute, createRoutes, failure, noQuery, plain } from './route.ts'
 import { PurgeQuery, PurgeResult, RefreshRequest, RefreshResult } from './schema/changes.ts'
 
+const MAX_TARGET_LENGTH = 700
 const segment = z.string().min(1).max(300)
 const provider = z.object({ origin: segment, namespace: segment, type: segment })
 const providerVersion = provider.extend({ version: segment })
@@ -91,7 +92,7 @@ export function createChangeRoutes({ purge, refresh: refreshing }: Parts): OpenA
   }
   routes.openapi(refresh, async (context) => {
     const { accept, ...rest } = context.req.valid('json')
-    context.var.change.target = [rest.address, ...(rest.version === undefined ? [] : [rest.version])].join(' ')
+    context.var.change.target = redactInput([rest.address, rest.version ?? ''].join(' ').trimEnd(), MAX_TARGET_LENGTH)
     try {
       return context.json(plain<RefreshResult>(await refreshing.refresh(rest, { accept })), 200)
     } catch (error) {

@@ -118,7 +118,7 @@ class HclThread {
   run(job: HclJob, name: string, signal?: AbortSignal): Promise<HclOutcome> {
     const outcome = this.#queue.then(() => this.#work(job, name, signal))
     this.#queue = outcome.catch(() => undefined)
-    return outcome
+    return signal === undefined ? outcome : unlessAborted(outcome, signal)
   }
 
   async #work(job: HclJob, name: string, signal: AbortSignal | undefined): Promise<HclOutcome> {
@@ -168,6 +168,18 @@ class HclThread {
 }
 
 const hclThread = new HclThread()
+
+/** Whoever gives up need not wait for the jobs of others. */
+async function unlessAborted<T>(outcome: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([outcome, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
 
 /** The sources run as `.ts` by type stripping, the build as `.js`. */
 function workerEntry(): URL {

@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError, redactInput } from '../errors.ts'
 import type { Hostname } from '../protocol/hostname.ts'
 import { type ProviderAddress, parseProviderAddress } from '../protocol/provider-address.ts'
 
@@ -31,7 +31,7 @@ export function isBuiltin({ hostname, namespace }: ProviderAddress): boolean {
 }
 
 function invalid(text: string, reason: string): MirrorError<'INVALID_ADDRESS'> {
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   return new MirrorError('INVALID_ADDRESS', `not a provider address: ${JSON.stringify(input)}: ${reason}`, {
     input,
     reason,

@@ -1,5 +1,5 @@
 import { domainToASCII, domainToUnicode } from 'node:url'
-import { MirrorError } from '../errors.ts'
+import { MirrorError, redactInput } from '../errors.ts'
 
 declare const hostnameBrand: unique symbol
 
@@ -105,7 +105,6 @@ function isAscii(text: string): boolean {
 }
 
 function hostile(text: string, reason: string): MirrorError<'HOSTILE_INPUT'> {
-  // What stands before an @ may be a password.
-  const input = text.slice(0, MAX_INPUT_LENGTH).replace(/^.*@/s, '…@').slice(0, 80)
+  const input = redactInput(text.slice(0, MAX_INPUT_LENGTH))
   return new MirrorError('HOSTILE_INPUT', `not a host name: ${JSON.stringify(input)}: ${reason}`, { input, reason })
 }

@@ -1,4 +1,4 @@
-import { MirrorError } from '../errors.ts'
+import { MirrorError, redactInput } from '../errors.ts'
 import type { Hostname } from './hostname.ts'
 import { formatModuleAddress, type ModuleAddress, parseModuleAddress } from './module-address.ts'
 import { formatProviderAddress, type ProviderAddress, parseProviderAddress } from './provider-address.ts'
@@ -22,7 +22,7 @@ export function parseItemAddress(text: string, defaultHost: Hostname): ItemAddre
   if (parts.length === 3) {
     return { kind: 'module', address: parseModuleAddress({ hostname, namespace, name, targetSystem }) }
   }
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   const reason = 'expected [HOST/]NAMESPACE/TYPE, or [HOST/]NAMESPACE/NAME/SYSTEM for a module'
   throw new MirrorError('INVALID_ADDRESS', `not an address: ${JSON.stringify(input)}: ${reason}`, { input, reason })
 }

@@ -1,4 +1,4 @@
-import { isMirrorError, MirrorError } from '../errors.ts'
+import { isMirrorError, MirrorError, redactInput } from '../errors.ts'
 import { type Hostname, parseHostname } from './hostname.ts'
 
 /**
@@ -76,7 +76,7 @@ function parsePart(what: string, text: string, grammar: RegExp): string {
 }
 
 function refused(text: string, reason: string): MirrorError<'HOSTILE_INPUT'> {
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   return new MirrorError('HOSTILE_INPUT', `not a module address: ${JSON.stringify(input)}: ${reason}`, {
     input,
     reason,
@@ -84,7 +84,7 @@ function refused(text: string, reason: string): MirrorError<'HOSTILE_INPUT'> {
 }
 
 function invalid(text: string, reason: string): MirrorError<'INVALID_ADDRESS'> {
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   return new MirrorError('INVALID_ADDRESS', `not a module address: ${JSON.stringify(input)}: ${reason}`, {
     input,
     reason,

@@ -1,4 +1,4 @@
-import { isMirrorError, MirrorError } from '../errors.ts'
+import { isMirrorError, MirrorError, redactInput } from '../errors.ts'
 import { type Hostname, parseHostname } from './hostname.ts'
 
 /** The address of a provider: the origin registry's host, a namespace and a type, all lower case. */
@@ -87,7 +87,7 @@ function lengthOf(text: string): number {
 }
 
 function hostile(text: string, reason: string): MirrorError<'HOSTILE_INPUT'> {
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   return new MirrorError('HOSTILE_INPUT', `not a provider address: ${JSON.stringify(input)}: ${reason}`, {
     input,
     reason,
@@ -95,7 +95,7 @@ function hostile(text: string, reason: string): MirrorError<'HOSTILE_INPUT'> {
 }
 
 function invalid(text: string, reason: string): MirrorError<'INVALID_ADDRESS'> {
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   return new MirrorError('INVALID_ADDRESS', `not a provider address: ${JSON.stringify(input)}: ${reason}`, {
     input,
     reason,

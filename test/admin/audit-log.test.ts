@@ -39,6 +39,15 @@ test('who has no token writes a line a minute at most, which counts the others',
   expect((await read()).map(({ attempts }) => attempts)).toEqual([1, 1_000])
 })
 
+test('a clock that is set back silences nobody', async () => {
+  const { clock, open, read } = await openAudit()
+  const audit = await open()
+  await audit.recordUnauthorized({ client: '10.0.0.1', requestId: 'r' })
+  clock.now -= 365 * 86_400_000
+  await audit.recordUnauthorized({ client: '10.0.0.1', requestId: 'r' })
+  expect(await read()).toHaveLength(2)
+})
+
 test('a change that cannot be written down is answered as a failure, and counted', async () => {
   const audit = {
     record: () => Promise.reject(new MirrorError('STORAGE_FULL', 'no room for the audit', { operation: 'append' })),

@@ -40,8 +40,8 @@ export async function assertAtRest(chaos: Chaos, earlier: readonly Rest[]): Prom
   await until(chaos, 'files of the data folder are open', async () =>
     hasOnlyJournals((await mirror.openFiles()).filter((file) => file.startsWith(mirror.dataDir))),
   )
-  // The port itself, and the channel to this process.
-  await until(chaos, 'sockets are open', async () => (await countSockets(chaos)) <= 3)
+  // The public port and the one of the admin API, and the channel to this process.
+  await until(chaos, 'sockets are open', async () => (await countSockets(chaos)) <= 4)
   // An immediate is over in a moment; a check of a release that an answer has begun is over a little later.
   await until(chaos, 'timers keep the mirror alive', async () => countTimers((await mirror.usage()).resources) <= 2)
   const { heapBytes, externalBytes, rssBytes } = await mirror.usage()

@@ -1,7 +1,10 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Behaviour } from '../origin/fault.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
 import type { JsonDocument } from '../origin/release.ts'
+import { askAdmin } from './admin-client.ts'
 import { type Answer, startMirror, type TestMirror } from './mirror-fixture.ts'
 
 const HOST = 'registry.example.test'
@@ -251,5 +254,25 @@ describe('a request’s own secrets', () => {
     ]
     expect(answers.map(({ status }) => status)).toEqual([400, 400, 404, 404])
     await expectNoSecret(mirror, answers)
+  })
+
+  test('a URL with a password, where an operator is asked for an address', async () => {
+    await using mirror = await startTracing()
+    const url = `https://planted:planted-password@${HOST}/acme/widget?token=planted-query`
+    const bare = `planted-password@${HOST}/acme/widget`
+    const answers = [
+      await askAdmin(mirror, '/refresh', { method: 'POST', body: { address: url } }),
+      await askAdmin(mirror, '/refresh', { method: 'POST', body: { address: bare } }),
+      await askAdmin(mirror, `/explain?address=${encodeURIComponent(url)}`),
+      await askAdmin(mirror, '/pins/ci', { method: 'PUT', body: { items: [url, bare] } }),
+      await askAdmin(mirror, '/warm', { method: 'POST', body: { providers: [{ source: url }, { source: bare }] } }),
+      await askAdmin(mirror, '/warm', { method: 'POST', body: { modules: [{ source: url }, { source: bare }] } }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 400])
+    const audit = await readFile(join(mirror.dataDir, 'state', 'journals', 'audit.ndjson'), 'utf8')
+    expect(audit).toContain(`…@${HOST}/acme/widget`)
+    for (const text of [audit, mirror.logText, await mirror.metrics(), ...answers.map(({ text }) => text)]) {
+      expect(text).not.toContain('planted-')
+    }
   })
 })

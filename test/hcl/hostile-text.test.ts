@@ -92,6 +92,19 @@ describe('hostile text', () => {
     expect((await other).providers).toHaveLength(1)
   })
 
+  it('is not waited for by who gives up in the queue behind it', async () => {
+    let isRead = false
+    const reading = readConfiguration(new Map([['main.tf', TEXTS['open templates'] ?? '']])).then(() => {
+      isRead = true
+    })
+    const stop = new AbortController()
+    const behind = readConfiguration(new Map([['main.tf', 'provider "aws" {}']]), '', { signal: stop.signal })
+    stop.abort(new Error('enough'))
+    await expect(behind).rejects.toThrow('enough')
+    expect(isRead).toBe(false)
+    await reading
+  })
+
   it('is read after it as well as before', async () => {
     expect((await readConfiguration(new Map([['main.tf', 'provider "aws" {}']]))).providers).toHaveLength(1)
   })

@@ -37,9 +37,11 @@ export class VerifySchedule {
   /** Goes on until the process stops. Never rejects. */
   async run(): Promise<void> {
     const { shutdown, now, log } = this.#parts
-    const startedAt = now()
+    let startedAt = now()
     while (!shutdown.aborted) {
       let waitMs = MAX_WAIT_MS
+      // The clock may be set back meanwhile.
+      startedAt = Math.min(startedAt, now())
       try {
         waitMs = Math.min(MAX_WAIT_MS, Math.max(await this.#dueInMs(), startedAt + AFTER_START_MS - now()))
         if (waitMs <= 0) {
@@ -57,10 +59,11 @@ export class VerifySchedule {
   async #dueInMs(): Promise<number> {
     const { records, every, now } = this.#parts
     const lastAt = Schedule.safeParse(await records.get(['verify-schedule'])).data?.lastAt
-    if (lastAt === undefined) await this.#remember()
-    const last = lastAt === undefined ? now() : Date.parse(lastAt)
-    // A clock that was set back must not put it off for years.
-    return Math.min(last, now()) + every - now()
+    const sinceMs = lastAt === undefined ? Number.NEGATIVE_INFINITY : now() - Date.parse(lastAt)
+    if (sinceMs >= 0) return every - sinceMs
+    // There was none yet; or the clock was set back, which must not put it off until that time comes again.
+    await this.#remember()
+    return every
   }
 
   async #remember(): Promise<void> {

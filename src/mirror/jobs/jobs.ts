@@ -13,6 +13,8 @@ import { JobQueue } from './job-queue.ts'
 import { type JobHead, LiveJob } from './live-job.ts'
 
 const MAX_WAITING = 100
+/** An id begins with the time at which it was made, in so many digits of base 36. */
+const TIME_DIGITS = 9
 
 /** What `Jobs` is made of. */
 export interface JobsParts {
@@ -38,6 +40,8 @@ export class Jobs {
   readonly #ended: EndedJobs
   readonly #closing = new AbortController()
   #lastIdAt = 0
+  /** Jobs whose journals are being made: they will wait too. */
+  #beginning = 0
 
   constructor({ store, clientWork, observer, now, log }: JobsParts) {
     const journals = new JobJournals(store, log)
@@ -62,11 +66,16 @@ export class Jobs {
   async start<Request>(kind: JobKind<Request>, request: Request): Promise<Job> {
     await kind.check?.(request)
     this.#closing.signal.throwIfAborted()
-    if (this.#queue.waiting >= MAX_WAITING) throw tooManyJobs()
+    if (this.#queue.waiting + this.#beginning >= MAX_WAITING) throw tooManyJobs()
     const createdAt = new Date(this.#now()).toISOString()
     const head: JobHead = { id: this.#newId(), kind: kind.kind, state: 'queued', createdAt }
     const { job } = new LiveJob(head)
-    await this.#journals.create(job, request)
+    this.#beginning += 1
+    try {
+      await this.#journals.create(job, request)
+    } finally {
+      this.#beginning -= 1
+    }
     const live = new LiveJob(head, this.#observer)
     this.#live.set(live.id, live)
     this.#queue.add(live)
@@ -76,6 +85,7 @@ export class Jobs {
   /** Takes up what the last process left. A job that cannot be read is told and left out. @throws MirrorError `STORAGE_FAILED` */
   async resumeAll(): Promise<void> {
     for (const id of (await this.#journals.ids()).sort()) {
+      this.#lastIdAt = Math.max(this.#lastIdAt, timeOfId(id))
       const stored = this.#live.has(id) ? undefined : await this.#journals.recall(id)
       if (stored === undefined) continue
       const { progress: _, outcomes: __, ...head } = stored.job
@@ -165,10 +175,10 @@ export class Jobs {
     void this.#ended.prune()
   }
 
-  /** Of two ids the later one is greater, also after the clock was set back while this process runs. */
+  /** Of two ids the later one is greater, also after the clock was set back. */
   #newId(): string {
     this.#lastIdAt = Math.max(this.#now(), this.#lastIdAt + 1)
-    return `${this.#lastIdAt.toString(36).padStart(9, '0')}-${randomInt(36 ** 4)
+    return `${this.#lastIdAt.toString(36).padStart(TIME_DIGITS, '0')}-${randomInt(36 ** 4)
       .toString(36)
       .padStart(4, '0')}`
   }
@@ -176,6 +186,11 @@ export class Jobs {
 
 async function* onlyEvent(event: JobEvent): AsyncGenerator<JobEvent, void, undefined> {
   yield event
+}
+
+/** Zero for what is no id of ours. */
+function timeOfId(id: string): number {
+  return /^[0-9a-z]{9}-/.test(id) ? Number.parseInt(id.slice(0, TIME_DIGITS), 36) : 0
 }
 
 function unknownJob(id: string): MirrorError<'ITEM_NOT_FOUND'> {

@@ -1,4 +1,4 @@
-import { MirrorError } from '../../errors.ts'
+import { MirrorError, redactInput } from '../../errors.ts'
 import { formatModuleAddress, parseModuleAddressText } from '../../protocol/module-address.ts'
 import { formatPlatform, parsePlatform } from '../../protocol/platform.ts'
 import { formatProviderAddress, parseProviderAddressText } from '../../protocol/provider-address.ts'
@@ -29,7 +29,7 @@ export function pinnableForms(item: string): string[] {
 }
 
 function invalid(text: string, reason: string): MirrorError<'INVALID_ADDRESS'> {
-  const input = text.slice(0, 80)
+  const input = redactInput(text)
   const message = `not the name of an item: ${JSON.stringify(input)}: ${reason}`
   const hint = 'write HOST/NAMESPACE/TYPE VERSION OS_ARCH, or HOST/NAMESPACE/NAME/SYSTEM VERSION for a module'
   return new MirrorError('INVALID_ADDRESS', message, { input, reason, hint })

@@ -1,5 +1,5 @@
 import type { Log } from '../../log.ts'
-import { untilAborted } from '../deadline.ts'
+import { settledWithin, untilAborted } from '../deadline.ts'
 import type { JobResult } from '../jobs/job.ts'
 import { isHere } from '../jobs/job-items.ts'
 import type { JobContext } from '../jobs/job-kind.ts'
@@ -15,6 +15,8 @@ import { originCall } from './origin-call.ts'
 import type { Refusal } from './outcomes.ts'
 import { orRefuse, type WarmPackage, type WarmWork } from './warm-work.ts'
 
+/** For the inventory to be complete. */
+const INVENTORY_MS = 5 * 60_000
 const DRIVEN_OUT =
   'it was removed again before the job ended: archives.maxSize or archives.minFree leaves no room for everything that the job brings; give it more room, or warm less'
 /** A module's repository may have a long history. */
@@ -79,11 +81,11 @@ export class Fetching implements WarmWork {
 
   /**
    * What was brought must still be here at the end: with too little room, the later items drive out the earlier ones.
-   * @throws MirrorError `STORAGE_FAILED`; the reason of the job's signal
    */
   async checkAll(): Promise<void> {
     const { inventory } = this.#parts
-    await inventory.whenComplete(this.signal)
+    // Long after a start it is not complete only where the records cannot be read: then nothing can be told.
+    if (!(await settledWithin(inventory.whenComplete(this.signal), INVENTORY_MS)) || this.signal.aborted) return
     for (const name of this.#here) if (!inventory.has(name)) this.#job.lose(name, DRIVEN_OUT)
   }
 

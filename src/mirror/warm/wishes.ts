@@ -1,4 +1,4 @@
-import { isMirrorError, MirrorError } from '../../errors.ts'
+import { isMirrorError, MirrorError, redactInput } from '../../errors.ts'
 import type { Hostname } from '../../protocol/hostname.ts'
 import { parseItemAddress } from '../../protocol/item-address.ts'
 import { formatModuleAddress, type ModuleAddress } from '../../protocol/module-address.ts'
@@ -160,7 +160,7 @@ function distinctModules(modules: readonly ModuleWish[]): ModuleWish[] {
 }
 
 function notA(what: string, source: string): MirrorError {
-  const input = source.slice(0, 80)
+  const input = redactInput(source)
   const reason = `expected a ${what}`
   return new MirrorError('INVALID_ADDRESS', `${reason}: ${JSON.stringify(input)}`, { input, reason })
 }

@@ -64,3 +64,26 @@ it('begins when it is time, once', async () => {
   expect(begun).toEqual([7 * DAY + HOUR])
   expect(await records.get(['verify-schedule'])).toEqual({ format: 1, lastAt: new Date(7 * DAY + HOUR).toISOString() })
 })
+
+it('counts anew when the clock was set back since the last one: else it would wait for that time to come again', async () => {
+  const { begun, run, records } = scheduled()
+  await records.put(['verify-schedule'], { format: 1, lastAt: new Date(900 * DAY).toISOString() })
+  await run([DAY])
+  expect(begun).toEqual([])
+  expect(await records.get(['verify-schedule'])).toEqual({ format: 1, lastAt: '1970-01-02T00:00:00.000Z' })
+})
+
+it('is not put off when the clock is set back while it runs', async () => {
+  const { begun, records } = scheduled()
+  await records.put(['verify-schedule'], { format: 1, lastAt: new Date(0).toISOString() })
+  const stop = new AbortController()
+  // Set back by years after the start; then a day goes by.
+  const times = [800 * DAY, 20 * DAY]
+  const now = (): number => times.shift() ?? 21 * DAY
+  const begin = async (): Promise<void> => void begun.push(now())
+  const schedule = new VerifySchedule({ records, every: 7 * DAY, begin, shutdown: stop.signal, now, log: silentLog() })
+  const running = schedule.run()
+  await expect.poll(() => begun).toEqual([21 * DAY])
+  stop.abort()
+  await running
+})

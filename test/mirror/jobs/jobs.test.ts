@@ -179,6 +179,29 @@ describe('jobs that come together', () => {
     expect(await failureOf(jobs.start(kind, { items: ['a'] }))).toMatchObject({ code: 'TOO_MANY_JOBS' })
     await jobs.close()
   })
+
+  it('are refused beyond a hundred that wait also where many are asked for at one time', async () => {
+    const { work } = gated()
+    const kind = namesKind(work)
+    const { jobs } = createJobs([kind])
+    const asked = await Promise.allSettled(Array.from({ length: 300 }, () => jobs.start(kind, { items: ['a'] })))
+    expect(asked.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(102)
+    expect(asked.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThanOrEqual(100)
+    await jobs.close()
+  })
+
+  it('are listed as newer than those of before, though the clock was set back between two starts', async () => {
+    const kind = namesKind(done)
+    const { jobs, store, clock } = createJobs([kind])
+    const { id: first } = await jobs.start(kind, { items: ['a'] })
+    await ended(jobs, first)
+    await jobs.close()
+    const { jobs: after } = createJobs([kind], { store, now: () => clock.now() - 86_400_000 })
+    await after.resumeAll()
+    const { id: second } = await after.start(kind, { items: ['a'] })
+    await ended(after, second)
+    expect(after.list({ limit: 10 }).items.map(({ id }) => id)).toEqual([second, first])
+  })
 })
 
 describe('a cancelled job', () => {
