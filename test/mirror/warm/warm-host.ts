@@ -61,7 +61,7 @@ export async function openWarmHost(folder: string, log: Log): Promise<WarmHost> 
   })
   const jobs = new Jobs({ store: state, clientWork: useCases.clientWork, now, log })
   jobs.register(warm.kind)
-  await useCases.takeStock()
+  void useCases.takeStock()
   await jobs.resumeAll()
   const resources = opened.move()
   return {
