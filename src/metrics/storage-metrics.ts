@@ -57,7 +57,7 @@ export class StorageMetrics implements SpaceObserver, ScrubObserver {
     })
     this.#evictedItems = new Counter({
       name: 'terramirror_evicted_items_total',
-      help: 'Archives and modules that were deleted to make room, by the limit that asked for it; "orphan": files that nothing named any more.',
+      help: 'Archives and modules that were deleted to make room, by reason: "unused" (longer than all others), "orphan" (files that nothing named any more).',
       labelNames: ['reason'],
       registers,
     })

@@ -198,6 +198,9 @@ describe('metrics', () => {
     const few = invent(0).slice(0, 16)
     await askAll(few)
     await requestLines(mirror, few.length)
+    // What is measured after the start is there once and for all.
+    const measured = /^terramirror_held_items\{kind="module"\}[\s\S]*^terramirror_disk_used_bytes \d/m
+    await expect.poll(() => mirror.metrics(), { timeout: 30_000 }).toMatch(measured)
     const before = seriesOf(await mirror.metrics())
     const many = invent(1)
     await askAll(many)
