@@ -11,11 +11,13 @@ import { createMirrorWorkspace, hashesIn } from './mirror-workspace.ts'
 import { terraformAvailable } from './terraform-cli.ts'
 
 const TIMEOUT_MS = 300_000
+/** It takes a minute or two of both cores: `npm run test:large`. */
+const HEAVY = process.env.HEAVY !== undefined
 const VECTORS = new URL('../../../shared/vectors/golden/h1-vectors.json', import.meta.url)
 const PROGRAM = 'terraform-provider-aws_v5.100.0_x5'
 const FOLDER = process.env.BIG_PROVIDER_DIR ?? '/opt/tf-plugins/registry.terraform.io/hashicorp/aws/5.100.0/linux_amd64'
 
-test.skipIf(terraformAvailable() === undefined || !filesAvailable())(
+test.skipIf(!HEAVY || terraformAvailable() === undefined || !filesAvailable())(
   'the real AWS provider goes through the mirror with the h1 that the whole world has in its lock files',
   { timeout: TIMEOUT_MS },
   async () => {

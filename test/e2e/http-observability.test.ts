@@ -173,12 +173,12 @@ describe('metrics', () => {
     expect(metrics).not.toContain('acme/nothing')
   })
 
-  test('a thousand made-up providers, hosts and paths add no series', { timeout: 240_000 }, async () => {
+  test('hundreds of made-up providers, hosts and paths add no series', { timeout: 240_000 }, async () => {
     // A pattern lets clients choose host names, and each one is looked up.
     const config = { origins: { '*.made-up.invalid': {} }, upstream: { retries: 0 } }
     await using mirror = await startMirror({ origin, config })
     const invent = (round: number): string[] =>
-      Array.from({ length: 125 }, (_, each) => `${round}x${each}`).flatMap((name) => [
+      Array.from({ length: 50 }, (_, each) => `${round}x${each}`).flatMap((name) => [
         `/providers/${HOST}/acme/t${name}/index.json`,
         `/providers/${HOST}/n${name}/widget/1.0.0.json`,
         `/providers/${HOST}/acme/widget/${name.replace('x', '.')}.9.json`,

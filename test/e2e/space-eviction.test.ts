@@ -78,7 +78,8 @@ async function holdsPinned(mirror: SpawnedMirror): Promise<boolean> {
   return answers.every(({ headers }) => headers['terramirror-cache'] === 'hit')
 }
 
-test.each(['verified', 'progressive'])(
+// The second one too in `npm run test:large`.
+test.each(process.env.HEAVY === undefined ? ['verified'] : ['verified', 'progressive'])(
   'a working set three times maxSize under 20 clients, delivery %s: the limit holds, no request fails, pinned items stay, and the sum is right to the byte after kill -9 (B73)',
   async (delivery) => {
     await using folder = await mkdtempDisposable(join(tmpdir(), 'test-space-'))
