@@ -34,6 +34,8 @@ describe('every code', () => {
     const absent = CODES.filter((code) => errorAnswer(errorOf(code), '').status === 404)
     expect(absent.sort()).toEqual([
       'INVALID_ADDRESS',
+      // Of the admin API alone.
+      'ITEM_NOT_FOUND',
       'MODULE_NOT_FOUND',
       'NOT_CACHED',
       'NO_MODULE_SERVICE',
