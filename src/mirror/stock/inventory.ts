@@ -8,31 +8,14 @@ import { type HeldItem, isSameItem } from './held-item.ts'
 import { lineOf, parseInventoryLine, snapshotLines } from './inventory-line.ts'
 import { ItemIndex, type ItemPage, type ItemQuery } from './item-index.ts'
 import { type ItemKind, kindOfName } from './item-name.ts'
+import type { ItemSource } from './item-source.ts'
+import { Pace } from './pace.ts'
 
 /** With so many lines after it, a snapshot is made anew. */
 const MAX_CHANGES = 10_000
 const MIN_CHANGES_AT_START = 1_000
-/** The comparison with the records works so long, and then leaves the disk to others for three times as long. */
-const WORK_MS = 25
-const PAUSE_MS = 75
 const RETRY_MS = 30_000
 const WARN_EVERY_MS = 60_000
-
-/** What the records of one part of the stock say. */
-export interface Recorded {
-  readonly items: readonly HeldItem[]
-  /** Blobs that a release needs. */
-  readonly evidence: Iterable<Sha256>
-}
-
-/** The records, which alone are true. */
-export interface ItemSource {
-  readonly kind: ItemKind
-  /** Everything that is recorded, in parts, in any order. @throws MirrorError `STORAGE_FAILED` */
-  recorded(): AsyncIterable<Recorded>
-  /** What is recorded of one item now. @throws MirrorError `STORAGE_FAILED` */
-  readItem(name: string): Promise<HeldItem | undefined>
-}
 
 /** What `Inventory` is made of. */
 export interface InventoryParts {
@@ -339,21 +322,5 @@ export class Inventory {
     if (now - this.#warnedAt < WARN_EVERY_MS) return
     this.#warnedAt = now
     this.#parts.log.warn({ err: error }, 'could not keep the inventory; it is made right at the next start')
-  }
-}
-
-/** Lets others work: it rests three times as long as it works. */
-class Pace {
-  readonly #signal: AbortSignal
-  #since = performance.now()
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal
-  }
-
-  async rest(): Promise<void> {
-    if (performance.now() - this.#since < WORK_MS) return
-    await delay(PAUSE_MS, undefined, { signal: this.#signal, ref: false })
-    this.#since = performance.now()
   }
 }

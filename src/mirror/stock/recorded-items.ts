@@ -5,8 +5,8 @@ import type { Catalogue } from '../catalogue.ts'
 import type { ModuleCatalogue } from '../module-catalogue.ts'
 import { checksumsOf, evidenceOf } from '../release-record.ts'
 import { type HeldItem, moduleItem, packageItem } from './held-item.ts'
-import type { ItemSource, Recorded } from './inventory.ts'
 import { formatModuleName, formatPackageName, parseItemName } from './item-name.ts'
+import type { ItemSource, Recorded } from './item-source.ts'
 
 /** Versions that are read side by side. */
 const READ_AT_ONCE = 8

@@ -18,7 +18,7 @@ import { orRefuse, type WarmPackage, type WarmWork } from './warm-work.ts'
 /** For the inventory to be complete. */
 const INVENTORY_MS = 5 * 60_000
 const DRIVEN_OUT =
-  'it was removed again before the job ended: archives.maxSize or archives.minFree leaves no room for everything that the job brings; give it more room, or warm less'
+  'it was removed again before the job ended. If nobody purged it, archives.maxSize or archives.minFree leaves no room for everything that the job brings: give it more room, or warm less'
 /** A module's repository may have a long history. */
 const MODULE_MS = 20 * 60_000
 
