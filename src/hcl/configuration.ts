@@ -1,6 +1,6 @@
 import { isMirrorError } from '../errors.ts'
 import type { Hostname } from '../protocol/hostname.ts'
-import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
+import type { ProviderAddress } from '../protocol/provider-address.ts'
 import { parseModuleVersionConstraint, parseVersionConstraint } from '../protocol/version-constraint.ts'
 import {
   type CallDeclaration,
@@ -15,7 +15,8 @@ import { listConfigurationFiles } from './configuration-folder.ts'
 import { FileFault } from './file-fault.ts'
 import type { HclParser } from './hcl-syntax.ts'
 import { parseJsonConfiguration } from './json-syntax.ts'
-import { DEFAULT_REGISTRY, isBuiltin, parseProviderSource } from './provider-source.ts'
+import { type ProviderRequirement, ProviderRequirements } from './provider-requirements.ts'
+import { DEFAULT_REGISTRY, parseProviderSource } from './provider-source.ts'
 
 /** A `module` block. */
 export interface ModuleCall {
@@ -26,16 +27,6 @@ export interface ModuleCall {
   readonly version: string | undefined
   readonly file: string
   /** From 1. */
-  readonly line: number
-}
-
-/** A provider that a module needs, by its own word or by what it uses. */
-export interface ProviderRequirement {
-  readonly source: ProviderAddress
-  /** All that the folder says of its version, one after the other; `parseVersionConstraint` takes it. */
-  readonly constraint: string | undefined
-  /** Where it is named first. */
-  readonly file: string
   readonly line: number
 }
 
@@ -134,7 +125,7 @@ class Folder {
   }
 
   facts(): ConfigurationFacts {
-    const providers = new Providers()
+    const providers = new ProviderRequirements()
     const sources = this.#addRequirements(providers)
     const sourceOf = (name: string) => (sources.has(name) ? sources.get(name) : this.#implied(name))
     for (const block of this.#providerBlocks.values()) {
@@ -155,7 +146,7 @@ class Folder {
   }
 
   /** The source that each local name stands for; undefined for one that cannot be known. */
-  #addRequirements(providers: Providers): ReadonlyMap<string, ProviderAddress | undefined> {
+  #addRequirements(providers: ProviderRequirements): ReadonlyMap<string, ProviderAddress | undefined> {
     const sources = new Map<string, ProviderAddress | undefined>()
     for (const [name, declarations] of this.#requirements) {
       const explicit = declarations.find(({ source }) => source !== undefined)
@@ -265,28 +256,5 @@ function mergeCall(base: Placed<CallDeclaration>, change: CallDeclaration): Plac
     source: change.source ?? base.source,
     version: change.version ?? base.version,
     faulty: base.faulty || change.faulty,
-  }
-}
-
-/** One requirement for each provider, whatever the module calls it, with all that is said of its version. */
-class Providers {
-  readonly #found = new Map<string, { requirement: ProviderRequirement; constraints: Set<string> }>()
-
-  add(source: ProviderAddress, constraint: string | undefined, { file, line }: { file: string; line: number }): void {
-    if (isBuiltin(source)) return
-    const key = formatProviderAddress(source)
-    const found = this.#found.get(key) ?? {
-      requirement: { source, constraint: undefined, file, line },
-      constraints: new Set<string>(),
-    }
-    if (constraint !== undefined) found.constraints.add(constraint)
-    this.#found.set(key, found)
-  }
-
-  list(): ProviderRequirement[] {
-    return [...this.#found.values()].map(({ requirement, constraints }) => ({
-      ...requirement,
-      constraint: constraints.size === 0 ? undefined : [...constraints].join(', '),
-    }))
   }
 }

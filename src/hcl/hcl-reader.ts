@@ -9,9 +9,9 @@ export type {
   ConfigurationOptions,
   ConfigurationProblem,
   ModuleCall,
-  ProviderRequirement,
 } from './configuration.ts'
 export type { LockedProvider } from './lock-file.ts'
+export type { ProviderRequirement } from './provider-requirements.ts'
 
 /** What the thread is asked. */
 export type HclJob =

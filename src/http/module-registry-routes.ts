@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { MirrorError } from '../errors.ts'
-import type { ModuleId } from '../mirror/module-fetches.ts'
 import type { Modules } from '../mirror/modules.ts'
+import type { ModuleId } from '../mirror/stock/item-name.ts'
 import type { View } from '../mirror/view.ts'
 import { formatModuleAddress, type ModuleAddress, parseModuleAddress } from '../protocol/module-address.ts'
 import { moduleVersionsDocument } from '../protocol/module-registry.ts'

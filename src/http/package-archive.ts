@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { ArrivingArchive } from '../mirror/archive-tail.ts'
-import type { PackageId } from '../mirror/archives.ts'
 import type { Call } from '../mirror/call.ts'
+import type { PackageId } from '../mirror/stock/item-name.ts'
 import { headArchive, sendArchive, sendArrivingArchive, wantsWhole } from './archive-response.ts'
 import type { HttpEnv } from './exchange.ts'
 import type { ProviderDoorParts } from './provider-request.ts'

@@ -8,12 +8,12 @@ import { formatProviderAddress, type ProviderAddress } from '../protocol/provide
 import { isNamed } from '../protocol/provider-registry.ts'
 import type { Version } from '../protocol/version.ts'
 import { findFault, type KnownPackage } from '../verify/stated-packages.ts'
-import type { PackageId } from './archives.ts'
 import type { Answer, Call } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { PackageHashes } from './package-hashes.ts'
 import { type Checksums, checksumsOf, type Release } from './release-record.ts'
 import type { PlatformEvidence, Releases } from './releases.ts'
+import type { PackageId } from './stock/item-name.ts'
 import type { UpstreamFor } from './upstreams.ts'
 import { assertOriginAllowed, type View } from './view.ts'
 

@@ -3,23 +3,23 @@ import { LRUCache } from 'lru-cache'
 import { isMirrorError, MirrorError, redactUrl } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Hostname } from '../protocol/hostname.ts'
-import { formatModuleAddress, type ModuleAddress } from '../protocol/module-address.ts'
+import { formatModuleAddress } from '../protocol/module-address.ts'
 import type { ModuleLocation } from '../protocol/module-location.ts'
 import { parseSha256, type Sha256 } from '../protocol/package-hash.ts'
-import type { Version } from '../protocol/version.ts'
 import type { BlobStore } from '../store/blob-store.ts'
 import { ConcurrencyLimit } from '../store/concurrency-limit.ts'
 import { SerialByKey } from '../store/serial-by-key.ts'
-import type { ModuleRevision, ModuleTree, ModuleUpstream } from '../upstream/module-upstream.ts'
+import type { ModuleTree, ModuleUpstream } from '../upstream/module-upstream.ts'
 import type { UpstreamRequest } from '../upstream/provider-upstream.ts'
 import { createDeadline } from './deadline.ts'
 import type { ModuleCatalogue } from './module-catalogue.ts'
+import { acceptAll, acceptRequired, assertUnchanged, isChanged, type Judge, type Offered } from './module-change.ts'
 import type { ModuleLists } from './module-lists.ts'
-import type { ModuleRecord, ModuleState } from './module-record.ts'
+import { type ModuleRecord, type ModuleState, statesOf } from './module-record.ts'
 import type { MirrorObserver } from './observer.ts'
 import { notCached } from './origin-lists.ts'
 import type { BlobClaims } from './stock/blob-claims.ts'
-import { formatModuleName } from './stock/item-name.ts'
+import { formatModuleName, type ModuleId } from './stock/item-name.ts'
 import type { ModuleUpstreamFor } from './upstreams.ts'
 
 /** How long the registry's documents for a module may take. */
@@ -28,12 +28,6 @@ const FILES_MS = 15 * 60_000
 /** Modules of one origin whose files are fetched at one time: each may run a git, or a thread that unpacks. */
 const MAX_AT_ONCE = 8
 const MAX_EARLIER_STATES = 5
-
-/** One version of a module. */
-export interface ModuleId {
-  readonly address: ModuleAddress
-  readonly version: Version
-}
 
 /** What a fetch is begun with. */
 export interface FetchRequest {
@@ -274,56 +268,6 @@ export class ModuleFetches {
       throw new MirrorError('UPSTREAM_TIMEOUT', message, { host: id.address.hostname }, error)
     }
   }
-}
-
-/** Files that came, before they are kept. */
-interface Offered {
-  readonly tarDigest: string
-  /** Of the archive that clients would get. */
-  readonly digest: string
-  readonly revision: ModuleRevision
-}
-
-/** Throws if what came must not be kept. */
-type Judge = (offered: Offered) => void
-
-function acceptAll(): void {}
-
-/** Every state that clients may have been told of, the newest first. */
-export function statesOf(record: ModuleRecord | undefined): readonly ModuleState[] {
-  return record === undefined ? [] : [record.state, ...record.earlier]
-}
-
-/** First copy wins, also after its bytes were lost; only a branch may bring others. */
-function isChanged(held: ModuleState, offered: Offered): boolean {
-  return held.tarDigest !== offered.tarDigest && !(held.revision.kind === 'commit' && held.revision.moving)
-}
-
-function assertUnchanged(id: ModuleId, held: ModuleState, offered: Offered): void {
-  if (!isChanged(held, offered)) return
-  throw new MirrorError('RELEASE_CHANGED', `${describeChange(id, held, offered)}; refused`, {
-    address: formatModuleAddress(id.address),
-    version: id.version,
-    filename: held.source,
-    held: held.tarDigest,
-    offered: offered.tarDigest,
-  })
-}
-
-function acceptRequired(id: ModuleId, held: ModuleState, offered: Offered): MirrorError<'ACCEPT_REQUIRED'> {
-  const message = `${describeChange(id, held, offered)}; what is held stays, unless you accept the change`
-  return new MirrorError('ACCEPT_REQUIRED', message, {
-    address: formatModuleAddress(id.address),
-    version: id.version,
-    changes: [{ filename: held.source, held: held.digest, offered: offered.digest }],
-  })
-}
-
-function describeChange(id: ModuleId, held: ModuleState, offered: Offered): string {
-  const [was, is] = [held.revision, offered.revision].map((revision) =>
-    revision.kind === 'commit' ? revision.commit : revision.digest,
-  )
-  return `${formatModuleName(id)} is not what it was: it came from ${was}, and its origin now offers ${is}`
 }
 
 /** The source for records and logs: what may be secret in it is left out. */

@@ -40,3 +40,8 @@ export const ModuleRecord = z.object({
   earlier: z.array(moduleState),
 })
 export type ModuleRecord = z.infer<typeof ModuleRecord>
+
+/** Every state that clients may have been told of, the newest first. */
+export function statesOf(record: ModuleRecord | undefined): readonly ModuleState[] {
+  return record === undefined ? [] : [record.state, ...record.earlier]
+}

@@ -6,7 +6,7 @@ import { formatPlatform } from '../protocol/platform.ts'
 import { formatProviderAddress, type ProviderAddress } from '../protocol/provider-address.ts'
 import type { ListedVersion } from '../protocol/provider-versions.ts'
 import type { AuthenticatedPackage, AuthenticatedRelease } from '../verify/authenticate-release.ts'
-import type { HeldVersion } from './catalogue.ts'
+import type { HeldVersion } from './provider-records.ts'
 import { allChecksums, checksumsOf, type Release, type ReleasePlatform } from './release-record.ts'
 
 /** So many outdated files are still found by clients that read a document before a change. */

@@ -8,8 +8,8 @@ import {
   authenticateRelease,
   type VerificationRules,
 } from '../verify/authenticate-release.ts'
-import type { HeldVersion } from './catalogue.ts'
 import type { Deadline } from './deadline.ts'
+import type { HeldVersion } from './provider-records.ts'
 import { isSameEvidence } from './release-adoption.ts'
 import type { Release } from './release-record.ts'
 

@@ -7,12 +7,13 @@ import type { Version } from '../protocol/version.ts'
 import type { BlobStore } from '../store/blob-store.ts'
 import { SerialByKey } from '../store/serial-by-key.ts'
 import type { AuthenticatedRelease, VerificationRules } from '../verify/authenticate-release.ts'
-import type { Catalogue, HeldVersion } from './catalogue.ts'
+import type { Catalogue } from './catalogue.ts'
 import type { ClientWork } from './client-work.ts'
 import { createDeadline } from './deadline.ts'
 import type { Freshness } from './freshness.ts'
 import { type KnownRelease, knownRelease, problemsOf, releaseWithGaps, unchangedRelease } from './known-release.ts'
 import type { MirrorObserver } from './observer.ts'
+import type { HeldVersion } from './provider-records.ts'
 import {
   type Candidate,
   type ChangedFile,

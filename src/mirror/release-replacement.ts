@@ -72,7 +72,7 @@ export class ReleaseReplacement {
     const { version, generation } = release
     try {
       await catalogue.savePin(address, version, { format: 1, generation, pinnedAt: at })
-      for (const archive of (await catalogue.retiredArchives(address, version)).values()) {
+      for (const archive of (await catalogue.records.readRetired(address, version)).values()) {
         await removeArchive(address, archive)
       }
       await this.#renewArchives(address, release)

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { MirrorError } from '../errors.ts'
-import type { BlobReader, BlobStat, BlobStore, IncomingBlob, OpenBlob } from './blob-store.ts'
+import type { BlobStat, BlobStore, IncomingBlob, OpenBlob } from './blob-store.ts'
 import { ConcurrencyLimit } from './concurrency-limit.ts'
 import { sha256 } from './digest.ts'
+import { WrappedIncomingBlob } from './wrapped-incoming-blob.ts'
 
 const EMPTY_DIGEST = sha256(new Uint8Array())
 const SLICE_BYTES = 1024 * 1024
@@ -200,44 +201,15 @@ export class CheckedBlobStore implements BlobStore {
   }
 }
 
-class CheckedIncomingBlob implements IncomingBlob {
-  readonly #inner: IncomingBlob
+class CheckedIncomingBlob extends WrappedIncomingBlob {
   readonly #commit: () => Promise<BlobStat>
 
   constructor(inner: IncomingBlob, commit: () => Promise<BlobStat>) {
-    this.#inner = inner
+    super(inner)
     this.#commit = commit
   }
 
-  get size(): number {
-    return this.#inner.size
-  }
-
-  expect(bytes: number): Promise<void> {
-    return this.#inner.expect(bytes)
-  }
-
-  append(bytes: Uint8Array): Promise<void> {
-    return this.#inner.append(bytes)
-  }
-
-  restart(): Promise<void> {
-    return this.#inner.restart()
-  }
-
-  follow(): BlobReader {
-    return this.#inner.follow()
-  }
-
-  digest(): string {
-    return this.#inner.digest()
-  }
-
-  commit(): Promise<BlobStat> {
+  override commit(): Promise<BlobStat> {
     return this.#commit()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#inner[Symbol.asyncDispose]()
   }
 }

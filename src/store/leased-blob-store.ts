@@ -1,6 +1,7 @@
 import type { BlobLeases } from './blob-leases.ts'
 import type { BlobReader, BlobStat, BlobStore, IncomingBlob, OpenBlob } from './blob-store.ts'
 import { sha256 } from './digest.ts'
+import { WrappedIncomingBlob } from './wrapped-incoming-blob.ts'
 
 /**
  * A blob store that leases every blob as long as somebody reads it or has just brought it in: an open blob, a local
@@ -99,8 +100,7 @@ class LeasedOpenBlob implements OpenBlob {
   }
 }
 
-class LeasedIncomingBlob implements IncomingBlob {
-  readonly #inner: IncomingBlob
+class LeasedIncomingBlob extends WrappedIncomingBlob {
   readonly #leases: BlobLeases
   #lease: Disposable | undefined
   /** Itself until it is disposed of, and all who follow. */
@@ -108,29 +108,13 @@ class LeasedIncomingBlob implements IncomingBlob {
   #disposed = false
 
   constructor(inner: IncomingBlob, leases: BlobLeases) {
-    this.#inner = inner
+    super(inner)
     this.#leases = leases
   }
 
-  get size(): number {
-    return this.#inner.size
-  }
-
-  expect(bytes: number): Promise<void> {
-    return this.#inner.expect(bytes)
-  }
-
-  append(bytes: Uint8Array): Promise<void> {
-    return this.#inner.append(bytes)
-  }
-
-  restart(): Promise<void> {
-    return this.#inner.restart()
-  }
-
   /** What is read may be the blob by then, under whatever name: its space is free only when nobody reads it. */
-  follow(): BlobReader {
-    const reader = this.#inner.follow()
+  override follow(): BlobReader {
+    const reader = super.follow()
     this.#users += 1
     let open = true
     return {
@@ -143,17 +127,13 @@ class LeasedIncomingBlob implements IncomingBlob {
     }
   }
 
-  digest(): string {
-    return this.#inner.digest()
-  }
-
-  async commit(): Promise<BlobStat> {
+  override async commit(): Promise<BlobStat> {
     this.#lease ??= await this.#leases.lease(this.digest())
-    return await this.#inner.commit()
+    return await super.commit()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#inner[Symbol.asyncDispose]()
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]()
     if (!this.#disposed) this.#leave()
     this.#disposed = true
   }

@@ -53,10 +53,16 @@ function misbehave(random: () => number): Behaviour {
   }
 }
 
+/** Status 0: the connection was torn before the head came, as it is for who joins a download that just broke. */
 async function download(path: string, ms: number): Promise<DownloadEnd & { status: number }> {
   await new Promise((resolve) => setTimeout(resolve, ms))
-  const { status, end } = await openDownload(mirror, path)
-  return { status, ...(await end) }
+  try {
+    const { status, end } = await openDownload(mirror, path)
+    return { status, ...(await end) }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error
+    return { status: 0, bytes: 0, sha256: '', complete: false }
+  }
 }
 
 test('whatever an origin does to an archive, nobody completes a download of other bytes than the published ones', async () => {
@@ -74,7 +80,7 @@ test('whatever an origin does to an archive, nobody completes a download of othe
     const path = mirror.archivePath(PROVIDER, `1.0.${round}`, PLATFORM)
     const ends = await Promise.all(Array.from({ length: CLIENTS }, () => download(path, random() * 150)))
     for (const { status, complete, bytes, sha256 } of ends) {
-      if (status !== 200) seen.refused++
+      if (status >= 400) seen.refused++
       else if (complete) {
         expect({ bytes, sha256 }, `round ${round}`).toEqual({ bytes: archive.body.size, sha256: archive.sha256 })
         seen.complete++

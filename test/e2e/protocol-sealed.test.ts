@@ -142,7 +142,7 @@ test('an origin that is no name at all is never looked up: sealed mode needs no 
   for (const host of ['no-such-name.invalid', 'any.invalid']) {
     const startedAt = performance.now()
     expectNotCached(await own.index(`${host}/acme/widget`))
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(performance.now() - startedAt).toBeLessThan(4_000)
   }
 })
 

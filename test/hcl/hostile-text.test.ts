@@ -19,6 +19,9 @@ const TEXTS: Readonly<Record<string, string>> = {
   'many providers': numbered(35_000, (n) => `provider "p${n}" {\n}\n`),
 }
 
+/** In this thread it would be seconds. */
+const MAX_MS = 500
+
 /** Processor time of this thread while `work` runs. */
 async function cpuMsOf(work: () => Promise<unknown>): Promise<number> {
   const before = process.threadCpuUsage()
@@ -37,7 +40,7 @@ describe('hostile text', () => {
         expect(facts.problems).not.toEqual([])
         expect(facts.providers.length).toBeLessThanOrEqual(2_000)
       })
-      expect(spent).toBeLessThan(150)
+      expect(spent).toBeLessThan(MAX_MS)
     },
     120_000,
   )
@@ -52,7 +55,7 @@ describe('hostile text', () => {
       const spent = await cpuMsOf(async () => {
         expect((await readConfiguration(new Map([['main.tf.json', text]]))).problems).toHaveLength(1)
       })
-      expect(spent).toBeLessThan(150)
+      expect(spent).toBeLessThan(MAX_MS)
     }
   }, 120_000)
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PackageId } from '../../src/mirror/archives.ts'
+import type { PackageId } from '../../src/mirror/stock/item-name.ts'
 import { parsePlatform } from '../../src/protocol/platform.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { createParts, everything, failureOf, newCall, settle, type TestParts, v1, widget } from './parts-fixture.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MirrorError } from '../../src/errors.ts'
-import type { HeldVersion } from '../../src/mirror/catalogue.ts'
+import type { HeldVersion } from '../../src/mirror/provider-records.ts'
 import {
   type Candidate,
   createRelease,

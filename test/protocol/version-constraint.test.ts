@@ -182,9 +182,9 @@ describe('parseVersionConstraint', () => {
     const texts = ['~', '1', '1.', '>= 1,', ' ', '-', '\t', '1.0.0-a.', '1.0.0+', ',', 'v'].map((part) =>
       part.repeat(1_000_000 / part.length),
     )
-    for (const text of texts) expect(cpuMs(() => outcome(() => parseVersionConstraint(text)))).toBeLessThan(200)
+    for (const text of texts) expect(cpuMs(() => outcome(() => parseVersionConstraint(text)))).toBeLessThan(1_000)
     for (const text of texts.map((each) => each.slice(0, 2_048))) {
-      expect(cpuMs(() => outcome(() => parseModuleVersionConstraint(text)))).toBeLessThan(200)
+      expect(cpuMs(() => outcome(() => parseModuleVersionConstraint(text)))).toBeLessThan(1_000)
     }
     const long = parseVersionConstraint(Array.from({ length: 250 }, (_, n) => `!=1.${n}`).join())
     const many = Array.from({ length: 5_000 }, (_, n) => assertVersion(`1.${n}.0`))

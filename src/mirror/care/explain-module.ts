@@ -1,8 +1,8 @@
 import type { BlobStore } from '../../store/blob-store.ts'
 import type { ModuleCatalogue } from '../module-catalogue.ts'
-import type { ModuleId } from '../module-fetches.ts'
 import type { ModuleRecord } from '../module-record.ts'
 import type { Modules } from '../modules.ts'
+import type { ModuleId } from '../stock/item-name.ts'
 import { ago, type Finding, findingOf, howMended, notHeld } from './finding.ts'
 
 /** What a module is explained from. */

@@ -4,7 +4,7 @@ import { parsePlatformName } from '../../protocol/platform.ts'
 import { formatProviderAddress } from '../../protocol/provider-address.ts'
 import type { Catalogue } from '../catalogue.ts'
 import type { ModuleCatalogue } from '../module-catalogue.ts'
-import { statesOf } from '../module-fetches.ts'
+import { statesOf } from '../module-record.ts'
 import { evidenceOf } from '../release-record.ts'
 import { type HeldItem, moduleItem, packageItem } from '../stock/held-item.ts'
 import { formatModuleName, formatPackageName, type ItemId } from '../stock/item-name.ts'
@@ -41,9 +41,9 @@ export async function* heldFiles(
 ): AsyncIterable<FileGroup> {
   // One is the beginning of the other: the rest may still differ, either way.
   const mayFit = (name: string): boolean => name.startsWith(prefix) || prefix.startsWith(name)
-  for await (const address of catalogue.providers()) {
+  for await (const address of catalogue.records.providers()) {
     if (!mayFit(formatProviderAddress(address))) continue
-    for (const version of await catalogue.recordedVersions(address)) {
+    for (const version of await catalogue.records.versions(address)) {
       const name = `${formatProviderAddress(address)} ${version}`
       const files = async (): Promise<HeldFile[]> => {
         const found = await providerFiles({ address, version }, catalogue)

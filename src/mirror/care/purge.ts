@@ -67,7 +67,7 @@ export class Purge {
     const { catalogue } = this.#parts
     const purged = new Purged()
     let hasEvidence = false
-    for (const each of version === undefined ? await catalogue.recordedVersions(address) : [version]) {
+    for (const each of version === undefined ? await catalogue.records.versions(address) : [version]) {
       const { release, pin, archives } = await catalogue.look(address, each)
       const items = [...archives]
         .filter(([name]) => platform === undefined || name === formatPlatform(platform))

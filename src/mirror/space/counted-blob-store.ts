@@ -1,5 +1,6 @@
-import type { BlobReader, BlobStat, BlobStore, IncomingBlob, OpenBlob } from '../../store/blob-store.ts'
+import type { BlobStat, BlobStore, IncomingBlob, OpenBlob } from '../../store/blob-store.ts'
 import { sha256 } from '../../store/digest.ts'
+import { WrappedIncomingBlob } from '../../store/wrapped-incoming-blob.ts'
 import type { SpaceLedger } from './space-ledger.ts'
 import type { SpaceReservation } from './space-reservation.ts'
 import { StoredBytes } from './stored-bytes.ts'
@@ -65,51 +66,38 @@ export class CountedBlobStore implements BlobStore {
   }
 }
 
-class CountedIncomingBlob implements IncomingBlob {
-  readonly #inner: IncomingBlob
+class CountedIncomingBlob extends WrappedIncomingBlob {
   readonly #reservation: SpaceReservation
   readonly #stored: StoredBytes
 
   constructor(inner: IncomingBlob, parts: { reservation: SpaceReservation; stored: StoredBytes }) {
-    this.#inner = inner
+    super(inner)
     this.#reservation = parts.reservation
     this.#stored = parts.stored
   }
 
-  get size(): number {
-    return this.#inner.size
-  }
-
-  async expect(bytes: number): Promise<void> {
+  override async expect(bytes: number): Promise<void> {
     await this.#reservation.expect(bytes)
-    await this.#inner.expect(bytes)
+    await super.expect(bytes)
   }
 
-  async append(bytes: Uint8Array): Promise<void> {
-    const size = this.#inner.size + bytes.length
+  override async append(bytes: Uint8Array): Promise<void> {
+    const size = this.size + bytes.length
     if (size > this.#reservation.bytes) await this.#reservation.cover(size)
-    await this.#inner.append(bytes)
-    this.#reservation.wrote(this.#inner.size)
+    await super.append(bytes)
+    this.#reservation.wrote(this.size)
   }
 
-  async restart(): Promise<void> {
-    await this.#inner.restart()
+  override async restart(): Promise<void> {
+    await super.restart()
     this.#reservation.wrote(0)
   }
 
-  follow(): BlobReader {
-    return this.#inner.follow()
-  }
-
-  digest(): string {
-    return this.#inner.digest()
-  }
-
   /** What was reserved becomes what is stored, in one turn. What failed keeps its space until it is disposed of. */
-  async commit(): Promise<BlobStat> {
+  override async commit(): Promise<BlobStat> {
     let done = false
     const commit = async (): Promise<BlobStat> => {
-      const stat = await this.#inner.commit()
+      const stat = await super.commit()
       done = true
       return stat
     }
@@ -118,8 +106,8 @@ class CountedIncomingBlob implements IncomingBlob {
     })
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     using _reservation = this.#reservation
-    await this.#inner[Symbol.asyncDispose]()
+    await super[Symbol.asyncDispose]()
   }
 }

@@ -1,6 +1,6 @@
 import type { MirrorError } from '../../errors.ts'
 import { settledWithin } from '../deadline.ts'
-import { excess, type SpaceLimits, type SpaceUse, waterMark } from './space-limits.ts'
+import { archiveLimits, excess, type SpaceLimits, type SpaceUse, waterMark } from './space-limits.ts'
 import { SpaceQueue, type SpaceRequest } from './space-queue.ts'
 import { noSpace, tooLarge, tooLargeForDisk } from './space-refusal.ts'
 import { type ReservationLedger, SpaceReservation, type Step } from './space-reservation.ts'
@@ -141,11 +141,12 @@ export class SpaceLedger implements ReservationLedger {
     const most = (maxSize ?? Number.POSITIVE_INFINITY) - reservation.bytes
     if (maxSize !== undefined && least > most) throw this.#refused(tooLarge(maxSize))
     const bytes = Math.min(wanted, most)
-    const request = { reservation, bytes, since: performance.now(), ...Promise.withResolvers<void>() }
+    const goesFirst = reservation === this.#over
+    const request = { reservation, bytes, since: performance.now(), goesFirst, ...Promise.withResolvers<void>() }
     const isKnown = maxSize === undefined || this.#isMeasured
     if (minFree === undefined && isKnown && this.#queue.size === 0 && this.#fits(request)) return this.#grant(request)
 
-    this.#queue.add(request, { ahead: reservation === this.#over })
+    this.#queue.add(request)
     const abort = (): void => this.#queue.refuse(signal?.reason, (each) => each === request)
     signal?.addEventListener('abort', abort, { once: true })
     this.poke()
@@ -186,7 +187,7 @@ export class SpaceLedger implements ReservationLedger {
   }
 
   #fits({ bytes }: SpaceRequest): boolean {
-    return excess(this.limits, this.#use, bytes) <= 0
+    return excess(archiveLimits(this.limits), this.#use, bytes) <= 0
   }
 
   #exceeds(mark: 'high' | 'low'): boolean {
@@ -247,7 +248,7 @@ export class SpaceLedger implements ReservationLedger {
     const { bytes, written } = reservation
     const { used, reserved, unwritten, free } = this.#use
     const others = { used, reserved: reserved - bytes, unwritten: unwritten - (bytes - written), free: free + written }
-    return excess(this.limits, others, 0) <= 0
+    return excess(archiveLimits(this.limits), others, 0) <= 0
   }
 
   #isLate({ since }: SpaceRequest): boolean {

@@ -23,6 +23,10 @@ const HIGH = 0.95
 /** … until no more than this part is used. */
 const LOW = 0.9
 
+/** The part of the limit that is left to evidence, but no more than so many bytes: it is small, and never refused. */
+const EVIDENCE = 0.01
+const MAX_EVIDENCE = 16 * 1024 * 1024
+
 /** By how many bytes `more` would break a limit; zero or less if it fits. */
 export function excess({ maxSize, minFree }: SpaceLimits, use: SpaceUse, more: number): number {
   const size = maxSize === undefined ? -Infinity : use.used + use.reserved + more - maxSize
@@ -37,4 +41,10 @@ export function waterMark({ maxSize, minFree }: SpaceLimits, mark: 'high' | 'low
     maxSize: maxSize === undefined ? undefined : Math.round(maxSize * part),
     minFree: minFree === undefined ? undefined : Math.round(minFree * (2 - part)),
   }
+}
+
+/** What is left of the same limits to archives: evidence that comes while they are on their way in has its own room. */
+export function archiveLimits({ maxSize, minFree }: SpaceLimits): SpaceLimits {
+  if (maxSize === undefined) return { maxSize, minFree }
+  return { maxSize: maxSize - Math.min(Math.round(maxSize * EVIDENCE), MAX_EVIDENCE), minFree }
 }

@@ -6,6 +6,8 @@ export interface SpaceRequest extends PromiseWithResolvers<void> {
   readonly bytes: number
   /** Milliseconds of `performance.now()`. */
   readonly since: number
+  /** Served before all others: the rest may wait for it. */
+  readonly goesFirst: boolean
 }
 
 /** Those who wait for space: the oldest reservation first, so that what was begun first is done first. */
@@ -20,10 +22,11 @@ export class SpaceQueue {
     return this.#requests[0]
   }
 
-  /** Adds a request in its place; `ahead`: before all others. */
-  add(request: SpaceRequest, { ahead }: { ahead: boolean }): void {
-    const { age } = request.reservation
-    const place = ahead ? 0 : this.#requests.findIndex(({ reservation }) => reservation.age > age)
+  /** Adds a request in its place. */
+  add(request: SpaceRequest): void {
+    const isBefore = (other: SpaceRequest): boolean =>
+      request.goesFirst || (!other.goesFirst && request.reservation.age < other.reservation.age)
+    const place = this.#requests.findIndex(isBefore)
     this.#requests.splice(place === -1 ? this.size : place, 0, request)
   }
 

@@ -5,17 +5,16 @@ import type { Journal } from '../../store/journal.ts'
 import { untilAborted } from '../deadline.ts'
 import { BlobClaims } from './blob-claims.ts'
 import { type HeldItem, isSameItem } from './held-item.ts'
-import { lineOf, parseInventoryLine, snapshotLines } from './inventory-line.ts'
+import { InventoryJournal } from './inventory-journal.ts'
+import { type InventoryFact, lineOf, snapshotLines } from './inventory-line.ts'
 import { ItemIndex, type ItemPage, type ItemQuery } from './item-index.ts'
 import { type ItemKind, kindOfName } from './item-name.ts'
 import type { ItemSource } from './item-source.ts'
 import { Pace } from './pace.ts'
 
-/** With so many lines after it, a snapshot is made anew. */
-const MAX_CHANGES = 10_000
+/** With more changes than this after it, the snapshot is made anew at the start. */
 const MIN_CHANGES_AT_START = 1_000
 const RETRY_MS = 30_000
-const WARN_EVERY_MS = 60_000
 
 /** What `Inventory` is made of. */
 export interface InventoryParts {
@@ -37,6 +36,7 @@ export class Inventory {
   readonly #index = new ItemIndex()
   #evidence = new Set<Sha256>()
   readonly #parts: InventoryParts
+  readonly #journal: InventoryJournal
   /** Names whose records are being written, and how often at this moment. */
   readonly #changing = new Map<string, number>()
   /** While everything is loaded or compared: what has changed meanwhile is better known here. */
@@ -47,13 +47,14 @@ export class Inventory {
   #isComplete = false
   #sources: readonly ItemSource[] = []
   #starting: Promise<void> | undefined
-  #lines = 0
-  #compacting: Promise<void> | undefined
   #reconciling: Promise<void> | undefined
-  #warnedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: InventoryParts) {
     this.#parts = parts
+    const facts = (): Parameters<typeof snapshotLines>[1] => {
+      return { evidence: [...this.#evidence], changing: [...this.#changing.keys()] }
+    }
+    this.#journal = new InventoryJournal({ ...parts, snapshot: () => snapshotLines(this.all(), facts()) })
   }
 
   /** True once everything that was held at the start is known here. */
@@ -120,7 +121,7 @@ export class Inventory {
     this.#changed?.add(name)
     try {
       // On the disk before the record is: so the next process knows what it has to look at.
-      await this.#write({ changing: name })
+      await this.#journal.append({ changing: name })
       this.#set(name, await write())
     } catch (error) {
       await this.#reread(name)
@@ -141,7 +142,7 @@ export class Inventory {
       this.#evidence.add(digest)
       added.push(digest)
     }
-    if (added.length > 0) void this.#write({ evidence: added })
+    if (added.length > 0) void this.#journal.append({ evidence: added })
   }
 
   /** Loads the copy, then compares it with the records; goes on until that is done. Never rejects. */
@@ -165,7 +166,7 @@ export class Inventory {
   /** Waits until the copy is written; the signal of `start` must be aborted. The caller closes the journal then. */
   async close(): Promise<void> {
     await this.#starting
-    await this.#compacting
+    await this.#journal.settle()
   }
 
   async #start(signal: AbortSignal): Promise<void> {
@@ -219,10 +220,10 @@ export class Inventory {
     if (this.#isComplete && differences > 0) {
       this.#parts.log.info({ differences }, 'the inventory was not what the records say; put right')
     }
-    const mustSave = !this.#isComplete || differences > 0 || this.#lines > MIN_CHANGES_AT_START
+    const mustSave = !this.#isComplete || differences > 0 || this.#journal.changes > MIN_CHANGES_AT_START
     this.#setComplete()
     this.#reconciled.resolve()
-    if (mustSave) await this.#compact()
+    if (mustSave) await this.#journal.compact()
   }
 
   #setComplete(): void {
@@ -232,31 +233,29 @@ export class Inventory {
 
   /** True if there was a whole snapshot. */
   async #load(changed: ReadonlySet<string>): Promise<boolean> {
-    const { journal } = this.#parts
-    if (journal === undefined) return false
-    let first = true
+    let isWhole = false
     const unsettled = new Set<string>()
-    for await (const entry of journal.read()) {
-      const fact = parseInventoryLine(entry)
-      if (first && fact?.kind !== 'start') return false
-      first = false
-      this.#lines += 1
-      if (fact === undefined || fact.kind === 'start') continue
-      if (fact.kind === 'evidence') {
-        for (const digest of fact.digests) this.#evidence.add(digest)
-        continue
-      }
-      const name = fact.kind === 'held' ? fact.item.name : fact.name
-      if (changed.has(name)) continue
-      if (fact.kind === 'held') this.#index.set(fact.item)
-      if (fact.kind === 'gone') this.#index.delete(name)
-      if (fact.kind === 'changing') unsettled.add(name)
-      else unsettled.delete(name)
+    for await (const fact of this.#journal.read()) {
+      if (fact.kind === 'start') isWhole = true
+      else if (fact.kind === 'evidence') for (const digest of fact.digests) this.#evidence.add(digest)
+      else this.#take(fact, { changed, unsettled })
     }
     // The last process ended while their records were written.
     for (const name of unsettled) if (!changed.has(name)) await this.#reread(name)
-    this.#lines = Math.max(0, this.#lines - this.#index.count('package') - this.#index.count('module'))
-    return !first
+    this.#journal.changes -= Math.min(this.#journal.changes, this.#index.count('package') + this.#index.count('module'))
+    return isWhole
+  }
+
+  #take(
+    fact: InventoryFact & { kind: 'held' | 'gone' | 'changing' },
+    { changed, unsettled }: { changed: ReadonlySet<string>; unsettled: Set<string> },
+  ): void {
+    const name = fact.kind === 'held' ? fact.item.name : fact.name
+    if (changed.has(name)) return
+    if (fact.kind === 'held') this.#index.set(fact.item)
+    if (fact.kind === 'gone') this.#index.delete(name)
+    if (fact.kind === 'changing') unsettled.add(name)
+    else unsettled.delete(name)
   }
 
   async #dropUnseen(seen: ReadonlySet<HeldItem>, changed: ReadonlySet<string>): Promise<number> {
@@ -277,50 +276,14 @@ export class Inventory {
     try {
       this.#set(name, await source.readItem(name))
     } catch (error) {
-      this.#warn(error)
+      this.#journal.warn(error)
     }
   }
 
   #set(name: string, item: HeldItem | undefined): void {
     if (item !== undefined) this.#index.set(item)
     else if (this.#index.delete(name)) this.#parts.onRemoved?.(name)
-    void this.#write(lineOf(name, item))
-  }
-
-  /** Never rejects: what is not written is found when the records are compared. */
-  async #write(line: unknown): Promise<void> {
-    const { journal } = this.#parts
-    if (journal === undefined) return
-    try {
-      this.#lines += 1
-      await journal.append(line, 'written')
-    } catch (error) {
-      this.#warn(error)
-    }
-    if (this.#isComplete && this.#lines > MAX_CHANGES) void this.#compact()
-  }
-
-  #compact(): Promise<void> {
-    this.#compacting ??= this.#replace().finally(() => {
-      this.#compacting = undefined
-    })
-    return this.#compacting
-  }
-
-  async #replace(): Promise<void> {
-    this.#lines = 0
-    const facts = { evidence: [...this.#evidence], changing: [...this.#changing.keys()] }
-    try {
-      await this.#parts.journal?.replace(snapshotLines(this.all(), facts))
-    } catch (error) {
-      this.#warn(error)
-    }
-  }
-
-  #warn(error: unknown): void {
-    const now = performance.now()
-    if (now - this.#warnedAt < WARN_EVERY_MS) return
-    this.#warnedAt = now
-    this.#parts.log.warn({ err: error }, 'could not keep the inventory; it is made right at the next start')
+    void this.#journal.append(lineOf(name, item))
+    if (this.#isComplete) this.#journal.compactIfLong()
   }
 }

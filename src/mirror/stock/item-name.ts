@@ -11,23 +11,29 @@ import { parseVersion, type Version } from '../../protocol/version.ts'
 /** What is kept as one thing, and named, listed, pinned and removed as one. */
 export type ItemKind = 'package' | 'module'
 
+/** One archive of a provider. */
+export interface PackageId {
+  readonly address: ProviderAddress
+  readonly version: Version
+  readonly platform: Platform
+}
+
+/** One version of a module. */
+export interface ModuleId {
+  readonly address: ModuleAddress
+  readonly version: Version
+}
+
 /** What the name of an item says. */
-export type ItemId =
-  | {
-      readonly kind: 'package'
-      readonly address: ProviderAddress
-      readonly version: Version
-      readonly platform: Platform
-    }
-  | { readonly kind: 'module'; readonly address: ModuleAddress; readonly version: Version }
+export type ItemId = ({ readonly kind: 'package' } & PackageId) | ({ readonly kind: 'module' } & ModuleId)
 
 /** Prints `registry.terraform.io/hashicorp/aws 5.100.0 linux_amd64`: the name of a package everywhere. */
-export function formatPackageName(id: { address: ProviderAddress; version: Version; platform: Platform }): string {
+export function formatPackageName(id: PackageId): string {
   return `${formatProviderAddress(id.address)} ${id.version} ${formatPlatform(id.platform)}`
 }
 
 /** Prints `registry.terraform.io/terraform-aws-modules/vpc/aws 5.1.0`: the name of a module's version everywhere. */
-export function formatModuleName(id: { address: ModuleAddress; version: Version }): string {
+export function formatModuleName(id: ModuleId): string {
   return `${formatModuleAddress(id.address)} ${id.version}`
 }
 

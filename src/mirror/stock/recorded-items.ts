@@ -21,8 +21,8 @@ export class RecordedPackages implements ItemSource {
   }
 
   async *recorded(): AsyncIterable<Recorded> {
-    for await (const address of this.#catalogue.providers()) {
-      const versions = await this.#catalogue.recordedVersions(address)
+    for await (const address of this.#catalogue.records.providers()) {
+      const versions = await this.#catalogue.records.versions(address)
       yield* inBatches(versions, (version) => this.#recordedOf(address, version))
     }
   }
@@ -30,7 +30,7 @@ export class RecordedPackages implements ItemSource {
   async readItem(name: string): Promise<HeldItem | undefined> {
     const id = parseItemName(name)
     if (id?.kind !== 'package') return undefined
-    const record = await this.#catalogue.readArchive(id.address, id.version, id.platform)
+    const record = await this.#catalogue.records.readArchive(id.address, id.version, id.platform)
     return record && packageItem(name, record)
   }
 

@@ -115,7 +115,7 @@ export class Stock {
       const id = parseItemName(item.name)
       if (id?.kind !== 'package') return undefined
       const name = `${formatProviderAddress(id.address)} ${id.version}`
-      const release = releases.get(name) ?? this.#parts.catalogue.readRelease(id.address, id.version)
+      const release = releases.get(name) ?? this.#parts.catalogue.records.readRelease(id.address, id.version)
       releases.set(name, release)
       return await this.#packageRow(item, id, release)
     })
@@ -146,7 +146,7 @@ export class Stock {
     release: Promise<Release | undefined>,
   ): Promise<HeldPackage | undefined> {
     const [record, evidence] = await Promise.all([
-      this.#parts.catalogue.readArchive(address, version, platform),
+      this.#parts.catalogue.records.readArchive(address, version, platform),
       release,
     ])
     if (record === undefined) return undefined

@@ -6,8 +6,8 @@ import {
   parseProviderAddressText,
 } from '../../protocol/provider-address.ts'
 import type { ModuleCalls } from '../care/module-calls.ts'
-import type { ModuleId } from '../module-fetches.ts'
 import type { ModuleRecord } from '../module-record.ts'
+import type { ModuleId } from '../stock/item-name.ts'
 import { formatModuleName } from '../stock/item-name.ts'
 import { notMirrored } from './outcomes.ts'
 import type { VersionChoice } from './version-choice.ts'

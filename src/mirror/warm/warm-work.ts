@@ -1,8 +1,7 @@
 import { isMirrorError } from '../../errors.ts'
 import type { Log } from '../../log.ts'
-import type { PackageId } from '../archives.ts'
-import type { ModuleId } from '../module-fetches.ts'
 import type { ModuleRecord } from '../module-record.ts'
+import type { ModuleId, PackageId } from '../stock/item-name.ts'
 import type { LockedHashes } from './lock-comparison.ts'
 import { type Refusal, refusalOf } from './outcomes.ts'
 

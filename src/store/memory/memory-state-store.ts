@@ -11,10 +11,10 @@ export class MemoryStateStore implements StateStore {
 
   async journal(name: string): Promise<Journal> {
     assertJournalName(name)
-    return new MemoryJournal(
-      () => this.#lines.get(name) ?? [],
-      (lines) => this.#lines.set(name, lines),
-    )
+    return new MemoryJournal({
+      get: () => this.#lines.get(name) ?? [],
+      set: (lines) => this.#lines.set(name, lines),
+    })
   }
 
   async journals(): Promise<string[]> {
@@ -30,29 +30,34 @@ export class MemoryStateStore implements StateStore {
   }
 }
 
+interface Lines {
+  get(): string[]
+  set(lines: string[]): void
+}
+
 class MemoryJournal implements Journal {
-  readonly #get: () => readonly string[]
-  readonly #set: (lines: string[]) => void
+  readonly #lines: Lines
   #closed = false
 
-  constructor(get: () => readonly string[], set: (lines: string[]) => void) {
-    this.#get = get
-    this.#set = set
+  constructor(lines: Lines) {
+    this.#lines = lines
   }
 
   async append(entry: unknown): Promise<void> {
     const line = toLine(entry)
     this.#assertOpen()
-    this.#set([...this.#get(), line])
+    const lines = this.#lines.get()
+    lines.push(line)
+    this.#lines.set(lines)
   }
 
   async *read(): AsyncIterable<unknown> {
-    for (const line of this.#get()) yield JSON.parse(line)
+    for (const line of [...this.#lines.get()]) yield JSON.parse(line)
   }
 
   async replace(entries: Iterable<unknown>): Promise<void> {
     this.#assertOpen()
-    this.#set(Array.from(entries, toLine))
+    this.#lines.set(Array.from(entries, toLine))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

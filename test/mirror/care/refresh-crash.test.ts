@@ -97,7 +97,7 @@ describe('a process that dies while it replaces a release', () => {
       await next.replacement.resume()
       expect(await judge(createParts(stores), staged)).toBe(state)
       expect(await stores.records.children(['replacements'])).toEqual([])
-      expect((await next.catalogue.retiredArchives(widget, v1)).size).toBe(0)
+      expect((await next.catalogue.records.readRetired(widget, v1)).size).toBe(0)
       // Between a record and its blob a crash leaves a blob that nobody names: `verify` finds it.
       const stale = await stores.blobs.stat(String(staged.old.given.linux_amd64))
       if (state === 'old') expect(stale).toBeDefined()

@@ -51,6 +51,15 @@ class World {
       return { freed: gone?.bytes ?? 0, mayFreeMore: this.stored.length > 0, pinned: 0 }
     })
     this.ledger.setUsed(0, { isWhole: true })
+    void this.#turnByItself()
+  }
+
+  /** Readers leave, whatever else happens, and then the ledger is told. */
+  async #turnByItself(): Promise<void> {
+    while (!this.shutdown.signal.aborted) {
+      await this.pass()
+      this.ledger.poke()
+    }
   }
 
   async pass(): Promise<void> {

@@ -123,8 +123,9 @@ describe('a list', () => {
 
   it('leaves out what is removed while its rows are made', async () => {
     await parts.save(A)
-    const read = parts.catalogue.readArchive.bind(parts.catalogue)
-    parts.catalogue.readArchive = async (address, version, platform) => {
+    const { records } = parts.catalogue
+    const read = records.readArchive.bind(records)
+    records.readArchive = async (address, version, platform) => {
       await parts.remove(A)
       return read(address, version, platform)
     }
@@ -136,8 +137,9 @@ describe('a list', () => {
       for (const platform of ['linux_amd64', 'linux_arm64']) await parts.save(`acme/widget ${version} ${platform}`)
     }
     const looks: string[] = []
-    const read = parts.catalogue.readRelease.bind(parts.catalogue)
-    parts.catalogue.readRelease = (address, version) => {
+    const { records } = parts.catalogue
+    const read = records.readRelease.bind(records)
+    records.readRelease = (address, version) => {
       looks.push(version)
       return read(address, version)
     }
