@@ -31,14 +31,15 @@ export interface Bundle {
 
 /**
  * Writes the program with what it imports into `folder`, which is emptied first. Its parent must hold `package.json`,
- * for the version, and the packages that are not in it. See docs/adr/0007-one-bundle.md.
+ * for the version, and the packages that are not in it. `also`: files of more programs that share its code. See
+ * docs/adr/0007-one-bundle.md.
  * @throws Error of rolldown, with the place in the sources
  */
-export async function writeBundle(folder: string): Promise<Bundle> {
+export async function writeBundle(folder: string, { also = [] }: { also?: readonly string[] } = {}): Promise<Bundle> {
   await using build = await rolldown({
     cwd: PROJECT,
     input: Object.fromEntries(
-      ['src/terramirror.ts', ...PROGRAMS, ...findThreads()].map((file) => [basename(file, '.ts'), file]),
+      ['src/terramirror.ts', ...PROGRAMS, ...findThreads(), ...also].map((file) => [basename(file, '.ts'), file]),
     ),
     platform: 'node',
     external: [...UNBUNDLED],

@@ -79,7 +79,7 @@ export function createOperations(parts: OperationsParts): RunningOperations {
     stock: createStock(parts),
     statistics: createStatistics(parts),
     origins: { list: () => origins.list(inventory.all()) },
-    pins: new Pins({ sets, inventory, jobs, readLockFile }),
+    pins: new Pins({ ...common, sets, jobs, readLockFile }),
     purge: new Purge(common),
     refresh: new Refresh(common),
     explain: { explain: (address, version) => explain.explain(view, address, version) },

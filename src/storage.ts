@@ -43,7 +43,7 @@ export async function openStorage(parts: StorageParts): Promise<Storage> {
   const { dataDir, stateDir, archives } = config
   await using opened = new AsyncDisposableStack()
   const folder = opened.use(await openDataFolder({ dataDir, log, onLost: () => onLost(lostFolder(dataDir)) }))
-  const state = opened.use(await openStateFolder({ stateDir, log }))
+  const state = opened.use(await openStateFolder({ stateDir, log, onLost: () => onLost(lostFolder(stateDir)) }))
   const pins = await PinnedSets.open({ records: state.records, now, log })
   const space = createSpace(parts, folder)
   const checked = new CheckedBlobStore(space.blobs, {
@@ -80,8 +80,8 @@ function createSpace({ config, metrics, wrapBlobs, shutdown, log }: StorageParts
   return space
 }
 
-function lostFolder(dataDir: string): MirrorError {
-  return new MirrorError('STORAGE_FAILED', `another process took over ${dataDir}; this one must not write any more`, {
+function lostFolder(folder: string): MirrorError {
+  return new MirrorError('STORAGE_FAILED', `another process took over ${folder}; this one must not write any more`, {
     operation: 'lock',
   })
 }

@@ -24,8 +24,8 @@ interface NamedModule {
   readonly version?: string
 }
 
-/** The host that an address without one means to Terraform. */
-export const DEFAULT_HOST = parseHostname('registry.terraform.io')
+/** Stands in for the one that the mirror takes: what is read here is given on without it. */
+const DEFAULT_HOST = parseHostname('registry.terraform.io')
 
 /**
  * Reads the words of a command that name one thing: `hashicorp/aws`, `hashicorp/aws 5.100.0 linux_amd64` in one word or

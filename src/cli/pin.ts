@@ -5,7 +5,7 @@ import { PinPage, PinSet } from '../admin/schema/changes.ts'
 import type { AdminClient } from './api/client.ts'
 import { type AdminOptions, addAdminOptions, openAdminClient } from './api/options.ts'
 import { wrongUse } from './command-error.ts'
-import { DEFAULT_HOST, formatItem, parseItem } from './item.ts'
+import { formatItem, parseItem } from './item.ts'
 import { formatAge } from './terminal/age.ts'
 import { formatFacts } from './terminal/facts.ts'
 import { note, print, printJson } from './terminal/output.ts'
@@ -57,7 +57,7 @@ async function setPins(
   if (items.length + lockFile.length + jobs.length === 0) throw wrongUse('name what is to be pinned')
   const lockFiles = await Promise.all(lockFile.map(readTextFile))
   const body = {
-    items: items.map((item) => formatItem({ origin: DEFAULT_HOST, ...parseItem([item]) })),
+    items: items.map((item) => formatItem(parseItem([item]))),
     lockFiles,
     jobs,
   }

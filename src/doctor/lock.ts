@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { SILENT_MS } from '../store/disk/data-folder-lock.ts'
+import { SILENT_MS } from '../store/disk/folder-lock.ts'
 import {
   describeThisProcess,
   isAlive,

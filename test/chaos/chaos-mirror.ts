@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import type { TestOrigin } from '../origin/origin.ts'
+import { CHAOS_MIRROR } from '../programs.ts'
 import { type Answer, type Ask, Client } from './client.ts'
 import type { DiskFault } from './disk-fault.ts'
 import { LENIENT_HOST } from './edition.ts'
@@ -75,8 +75,7 @@ export class ChaosMirror implements AsyncDisposable {
     await writeFile(configFile, stringify(this.#config(sealed)))
     this.#history.noteStart({ sealed })
     this.#expectsEnd = false
-    const program = fileURLToPath(new URL('mirror-process.ts', import.meta.url))
-    const child = spawn(process.execPath, ['--expose-gc', program, configFile, String(aheadMs)], {
+    const child = spawn(process.execPath, ['--expose-gc', CHAOS_MIRROR, configFile, String(aheadMs)], {
       // Nothing is inherited: what is open must be the mirror's own.
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       // Compiled once for all lives.

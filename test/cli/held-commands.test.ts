@@ -232,7 +232,7 @@ describe('terramirror pin', () => {
     const { code, stdout } = await run('pin', 'set', 'prod', ...args)
     expect([code, stdout]).toEqual([0, 'pinned as prod: 1 name, 3 held, 5 MB\n'])
     expect(api.seen.at(-1)?.body).toEqual({
-      items: ['registry.terraform.io/hashicorp/aws 5.100.0', 'acme.example/a/b'],
+      items: ['hashicorp/aws 5.100.0', 'acme.example/a/b'],
       jobs: ['j1'],
       lockFiles: [''],
     })

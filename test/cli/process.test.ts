@@ -3,17 +3,19 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Job, JobWithItems } from '../../src/admin/schema/jobs.ts'
 import { PackagePage } from '../../src/admin/schema/stock.ts'
 import { WarmStarted } from '../../src/admin/schema/warm.ts'
 import { PROCESS_ENV } from '../e2e/mirror-fixture.ts'
+import { PROGRAM } from '../programs.ts'
 import { AdminStandIn } from './admin-stand-in.ts'
-import { PROGRAM } from './pseudo-terminal.ts'
 import { finishedJob, heldPackage, job } from './samples.ts'
 
 const [NODE, MAIN = ''] = PROGRAM
+const SOURCE = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 let api: AdminStandIn
 
@@ -99,7 +101,7 @@ test('no command loads the server, and help loads no command', async () => {
     'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { console.error(url); return next(url, context) } })'
   const loads = async (...args: string[]) => {
     const hook = `data:text/javascript,${encodeURIComponent(watch)}`
-    const run = promisify(execFile)(NODE, ['--import', hook, MAIN, ...args], { env: PROCESS_ENV })
+    const run = promisify(execFile)(NODE, ['--import', hook, SOURCE, ...args], { env: PROCESS_ENV })
     const { stderr } = await run.catch((error: { stderr: string }) => error)
     return stderr.split('\n').flatMap((url) => /\/src\/(.*)$/.exec(url)?.[1] ?? [])
   }

@@ -1,13 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { PROCESS_ENV } from '../e2e/mirror-fixture.ts'
-
-/** The program as tests start it. */
-export const PROGRAM: readonly [string, ...string[]] = [
-  process.execPath,
-  fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
-]
+import { PROGRAM } from '../programs.ts'
 
 /** True if `script` of util-linux can give a program a terminal; else says so loudly. */
 export function terminalAvailable(): boolean {

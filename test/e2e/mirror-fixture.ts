@@ -6,12 +6,12 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
 import { type RunningServer, type ServerParts, startServer } from '../../src/server.ts'
 import type { TestOrigin } from '../origin/origin.ts'
+import { PROGRAM } from '../programs.ts'
 
 /** What a mirror needs to know of an origin. */
 export type MirroredOrigin = Pick<TestOrigin, 'hosts' | 'address' | 'caPem'>
@@ -249,8 +249,7 @@ class ProcessMirror extends MirrorClient implements SpawnedMirror {
   stdout = ''
 
   async start(): Promise<void> {
-    const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-    const [command, ...args] = this.options.program ?? [process.execPath, main]
+    const [command, ...args] = this.options.program ?? PROGRAM
     this.stdout = ''
     this.child = spawn(command, [...args, 'serve', '--config', join(this.folder, 'config.yaml')], {
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -4,12 +4,12 @@ import { once } from 'node:events'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { packModule } from '../../src/mirror/module-archive.ts'
 import { MemoryBlobStore } from '../../src/store/memory/memory-blob-store.ts'
 import { gitHttpBackend } from '../origin/git-host.ts'
 import { startOrigin, type TestOrigin } from '../origin/origin.ts'
+import { MAIN } from '../programs.ts'
 import { GitRepository } from '../upstream/module-source/git-source-fixture.ts'
 import { type SpawnedMirror, spawnMirror } from './mirror-fixture.ts'
 import { HOST } from './mirror-workspace.ts'
@@ -27,11 +27,7 @@ const MODULE_MB = HEAVY ? 100 : 1
 /** What V8 takes before it cleans up (66 and 42 were seen), less than what comes in. */
 const MAX_GROWTH_MB = 80
 /** With the flag that `npm start` and the image give: without it garbage takes more, whatever the size. */
-const AS_STARTED = [
-  process.execPath,
-  '--max-semi-space-size=2',
-  fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
-] as const
+const AS_STARTED = [process.execPath, '--max-semi-space-size=2', MAIN] as const
 const ready = gitHttpBackend() !== undefined
 
 let origin: TestOrigin

@@ -1,21 +1,18 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, mkdtempDisposable, readFile, rm, writeFile } from 'node:fs/promises'
-import { stripTypeScriptTypes } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { startOrigin } from '../origin/origin.ts'
+import { MAIN } from '../programs.ts'
 import { PROCESS_ENV, spawnMirror } from './mirror-fixture.ts'
 
 /** Of the system, most often older than what the mirror needs. */
 const SYSTEM_NODE = '/usr/bin/node'
-const PROGRAM = fileURLToPath(new URL('../../src/terramirror.ts', import.meta.url))
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 let folder: string
 
@@ -226,10 +223,7 @@ test('an old Node.js is told as such, in one line, before it stumbles over the c
     console.warn(`SKIPPED: ${SYSTEM_NODE} is no Node.js older than 24`)
     return skip()
   }
-  // As it is packed: an old Node.js cannot read types.
-  const program = join(folder, 'terramirror.mjs')
-  await writeFile(program, stripTypeScriptTypes(await readFile(PROGRAM, 'utf8')))
-  const result = await run(['--version'], { node: SYSTEM_NODE, program })
+  const result = await run(['--version'], { node: SYSTEM_NODE })
   assertOneLine(result, `Node.js ${version} is too old; it needs 24 or newer`)
 })
 

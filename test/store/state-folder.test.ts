@@ -46,7 +46,7 @@ test('folders and files are for their user alone, also where a copy came with ot
 })
 
 test('a new state folder is private; what else lies in one is left alone', async () => {
-  await using _new = await openIt()
+  await (await openIt())[Symbol.asyncDispose]()
   expect(await modeOf(stateDir)).toBe(0o700)
   await mkdir(join(stateDir, 'tls'), { mode: 0o711 })
   await writeFile(join(stateDir, 'tls', 'ca.pem'), 'pem', { mode: 0o644 })
@@ -55,6 +55,15 @@ test('a new state folder is private; what else lies in one is left alone', async
   expect(await readdir(join(stateDir, 'tmp'))).toEqual([])
   expect(await modeOf(join(stateDir, 'tls'))).toBe(0o711)
   expect(await modeOf(join(stateDir, 'tls', 'ca.pem'))).toBe(0o644)
+})
+
+test('one process uses a state folder, wherever the data folder is; the next one may when it is released', async () => {
+  {
+    await using _state = await openIt()
+    await expect(openIt()).rejects.toMatchObject({ code: 'CONFIGURATION', fields: { key: 'stateDir' } })
+    await expect(openIt()).rejects.toThrow(/One process at a time writes a state folder.*choose another stateDir/)
+  }
+  await (await openIt())[Symbol.asyncDispose]()
 })
 
 test('a line that a crash has torn is dropped, and the next entry begins a new line', async () => {

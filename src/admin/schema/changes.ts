@@ -41,7 +41,7 @@ export const PinName = setName
 export const PinRequest = z.strictObject({
   /** Texts of lock files. */
   lockFiles: z.array(z.string().max(1_000_000)).max(1_000).prefault([]),
-  /** Names of items as `GET /packages` gives them, or without platform, or without version. */
+  /** Names of items as `GET /packages` gives them, or without platform, without version, without host: the default origin's. */
   items: z.array(z.string().max(600)).max(10_000).prefault([]),
   /** Ids of jobs: everything that they brought or found. */
   jobs: z.array(z.string().max(64)).max(1_000).prefault([]),

@@ -1,5 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { MirrorError } from '../../errors.ts'
+import type { Hostname } from '../../protocol/hostname.ts'
+import { namesHost } from '../../protocol/item-address.ts'
 import { formatProviderAddress, type ProviderAddress } from '../../protocol/provider-address.ts'
 import type { Version } from '../../protocol/version.ts'
 import type { HeldItem } from '../stock/held-item.ts'
@@ -13,7 +15,7 @@ const ITEMS_AT_ONCE = 5_000
 export interface PinWish {
   /** Texts of lock files: each version that they name, for every platform. */
   readonly lockFiles: readonly string[]
-  /** As `parsePinnedItem` takes them. */
+  /** As `parsePinnedItem` takes them; an address without a host is one of the default origin. */
   readonly items: readonly string[]
   /** Ids of jobs: all that they brought or found. */
   readonly jobs: readonly string[]
@@ -31,6 +33,7 @@ export interface PinsParts {
   readonly sets: PinnedSets
   readonly inventory: { all(): Iterable<Pick<HeldItem, 'name' | 'size'>> }
   readonly jobs: { itemsOf(id: string): Promise<readonly string[]> }
+  readonly defaultHost: Hostname
   readonly readLockFile: (
     text: string,
     file: string,
@@ -73,7 +76,7 @@ export class Pins {
    *   `CONFIGURATION_FILE_INVALID`, `ITEM_NOT_FOUND` for a job, `STORAGE_*`
    */
   async put(name: string, wish: PinWish): Promise<PinnedSetWithStock> {
-    const items = [...readItems(wish.items), ...(await this.#lockedItems(wish.lockFiles))]
+    const items = [...readItems(wish.items, this.#parts.defaultHost), ...(await this.#lockedItems(wish.lockFiles))]
     for (const job of wish.jobs) for (const item of await this.#parts.jobs.itemsOf(job)) items.push(item)
     if (items.length === 0) throw invalid(['these lock files, items and jobs name nothing, so there is nothing to pin'])
     return await this.#withStockOf(await this.#parts.sets.put(name, items))
@@ -115,11 +118,11 @@ export class Pins {
 }
 
 /** All that are wrong at once. @throws MirrorError `REQUEST_INVALID` */
-function readItems(texts: readonly string[]): string[] {
+function readItems(texts: readonly string[], defaultHost: Hostname): string[] {
   const problems: string[] = []
   const items = texts.flatMap((text, index) => {
     try {
-      return [parsePinnedItem(text)]
+      return [parsePinnedItem(withHost(text.trim(), defaultHost))]
     } catch (error) {
       if (!(error instanceof MirrorError)) throw error
       problems.push(`body.items[${index}]: ${error.message}`)
@@ -128,6 +131,11 @@ function readItems(texts: readonly string[]): string[] {
   })
   if (problems.length > 0) throw invalid(problems)
   return items
+}
+
+function withHost(text: string, defaultHost: Hostname): string {
+  const [address = ''] = text.split(' ', 1)
+  return namesHost(address) || !address.includes('/') ? text : `${defaultHost}/${text}`
 }
 
 function invalid(problems: readonly string[]): MirrorError<'REQUEST_INVALID'> {

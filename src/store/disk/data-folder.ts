@@ -8,11 +8,11 @@ import { KeyvMetadataCache } from '../keyv-metadata-cache.ts'
 import type { MetadataCache } from '../metadata-cache.ts'
 import type { RecordStore } from '../record-store.ts'
 import { writeAtomic } from './atomic-write.ts'
-import { DataFolderLock } from './data-folder-lock.ts'
 import { DiskBlobStore } from './disk-blob-store.ts'
 import { DiskJournals } from './disk-journals.ts'
 import { DiskRecordStore } from './disk-record-store.ts'
 import { DurableFolders, syncFolder } from './durable-folders.ts'
+import { FolderLock } from './folder-lock.ts'
 import { MetadataFiles } from './metadata-files.ts'
 import { errnoOf, storageError, unlessMissing, withStorageErrors } from './storage-error.ts'
 import { DiskWorkspaces, isWorkspaceName } from './workspaces.ts'
@@ -69,7 +69,7 @@ export async function openDataFolder(options: DataFolderOptions): Promise<DataFo
     await makeRoot(dataDir)
     const isNew = (await readFormat(dataDir)) === undefined
     await folders.ensure(folders.tmp)
-    const lock = await DataFolderLock.acquire({ dataDir, log, onLost: options.onLost })
+    const lock = await FolderLock.acquire({ folder: dataDir, key: 'dataDir', log, onLost: options.onLost })
     try {
       if (isNew) await writeAtomic(folders, join(dataDir, 'format'), `${FORMAT}\n`)
       for (const name of ['blobs/sha256', 'records', 'metadata', 'quarantine'])

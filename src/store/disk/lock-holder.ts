@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { errnoOf } from './storage-error.ts'
 
-/** The content of a lock file: which process holds a data folder. */
+/** The content of a lock file: which process holds a folder. */
 export const LockHolder = z.object({
   pid: z.int().positive(),
   hostname: z.string(),
@@ -20,8 +20,8 @@ export const LockHolder = z.object({
 })
 export type LockHolder = z.infer<typeof LockHolder>
 
-/** The process that runs this, as the holder of a new lock of `dataDir`. @throws bare system errors */
-export async function describeThisProcess(token: string, dataDir: string): Promise<LockHolder> {
+/** The process that runs this, as the holder of a new lock of `folder`. @throws bare system errors */
+export async function describeThisProcess(token: string, folder: string): Promise<LockHolder> {
   const bootId = await findBootId()
   const start = (await findProcess(process.pid))?.start
   return {
@@ -29,7 +29,7 @@ export async function describeThisProcess(token: string, dataDir: string): Promi
     hostname: hostname(),
     since: new Date().toISOString(),
     token,
-    folder: await identify(dataDir),
+    folder: await identify(folder),
     ...(bootId === undefined ? {} : { bootId }),
     ...(start === undefined ? {} : { processStart: start }),
   }

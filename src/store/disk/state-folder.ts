@@ -6,33 +6,41 @@ import type { StateStore } from '../state-store.ts'
 import { DiskJournals } from './disk-journals.ts'
 import { DiskRecordStore } from './disk-record-store.ts'
 import { DurableFolders, PRIVATE_MODES, syncFolder } from './durable-folders.ts'
-import { errnoOf, storageError } from './storage-error.ts'
+import { FolderLock } from './folder-lock.ts'
+import { errnoOf, storageError, withStorageErrors } from './storage-error.ts'
 
 /** How to open a state folder. */
 export interface StateFolderOptions {
   /** Made if it is not there (its parents too). One process uses it. */
   readonly stateDir: string
   readonly log: Log
+  /** Called once if another process takes the folder: this one must stop writing. */
+  readonly onLost?: (() => void) | undefined
 }
 
 /**
  * Opens the folder of what this one instance keeps for itself. Only its user may enter what is made here; other things
  * that lie in the same folder (`tls/`) are left alone:
  *
+ *     lock        the process that writes here
  *     records/    JSON, durable
  *     journals/   NAME.ndjson: a line an entry, durable
  *     tmp/        unfinished files; emptied
  *     quarantine/ what was damaged
  *
- * The caller disposes of it, after all use: that closes every journal.
- * @throws MirrorError `CONFIGURATION` if it cannot be written; `STORAGE_FULL`, `STORAGE_FAILED`
+ * The caller disposes of it, after all use: that closes every journal, and frees the folder for the next process.
+ * @throws MirrorError `CONFIGURATION` if it cannot be written or is in use; `STORAGE_FULL`, `STORAGE_FAILED`
  */
 export async function openStateFolder(options: StateFolderOptions): Promise<StateStore & AsyncDisposable> {
   const stateDir = resolve(options.stateDir)
   const folders = new DurableFolders(stateDir, PRIVATE_MODES)
   const journalFolder = join(stateDir, 'journals')
+  await using opened = new AsyncDisposableStack()
   try {
     await makeRoot(stateDir)
+    const { log, onLost } = options
+    const lock = await FolderLock.acquire({ folder: stateDir, key: 'stateDir', log, onLost })
+    opened.defer(() => withStorageErrors('release', stateDir, () => lock[Symbol.asyncDispose]()))
     for (const folder of [folders.tmp, join(stateDir, 'records'), journalFolder]) {
       await folders.ensure(folder)
       await closeToOthers(folder)
@@ -42,12 +50,14 @@ export async function openStateFolder(options: StateFolderOptions): Promise<Stat
     throw await openingError(stateDir, error)
   }
   const journals = new DiskJournals(folders, journalFolder, options.log)
+  opened.defer(() => journals.close())
+  const resources = opened.move()
   return {
     records: new DiskRecordStore(folders, options.log),
     journal: (name) => journals.open(name),
     journals: () => journals.list(),
     deleteJournal: (name) => journals.delete(name),
-    [Symbol.asyncDispose]: () => journals.close(),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }
 

@@ -21,11 +21,14 @@ export const SILENT_MS = 45_000
 const TORN_MS = 2000
 const STEP_MS = 50
 const MAX_ATTEMPTS = 100
+const KINDS = { dataDir: 'data folder', stateDir: 'state folder' } as const
 
 /** What the lock needs. */
-export interface DataFolderLockOptions {
+export interface FolderLockOptions {
   /** Absolute. */
-  readonly dataDir: string
+  readonly folder: string
+  /** What says in the configuration where it is. */
+  readonly key: 'dataDir' | 'stateDir'
   readonly log: Log
   /** Called once when another process has taken the folder: this one must stop writing. */
   readonly onLost?: (() => void) | undefined
@@ -39,20 +42,20 @@ interface SeenLock {
 }
 
 /**
- * The lock of a data folder: one process writes it. The file `lock` names the holder. A process of this machine that
+ * The lock of a data folder or a state folder: one process writes it. The file `lock` names the holder. A process of this machine that
  * is gone loses it at once; one of another machine (a shared volume) when its heartbeat, the time of the file, is older
  * than 45 seconds, and so does one that came along when the folder was copied. The clocks of such machines must agree
  * better than that.
  */
-export class DataFolderLock implements AsyncDisposable {
+export class FolderLock implements AsyncDisposable {
   readonly #file: string
   readonly #text: string
-  readonly #options: DataFolderLockOptions
+  readonly #options: FolderLockOptions
   readonly #timer: NodeJS.Timeout
   #beat: Promise<void> | undefined
   #ended = false
 
-  private constructor(file: string, text: string, options: DataFolderLockOptions) {
+  private constructor(file: string, text: string, options: FolderLockOptions) {
     this.#file = file
     this.#text = text
     this.#options = options
@@ -63,26 +66,23 @@ export class DataFolderLock implements AsyncDisposable {
    * Takes the lock. The caller releases it by disposing.
    * @throws MirrorError `CONFIGURATION` if another process holds it. Else bare system errors.
    */
-  static async acquire(options: DataFolderLockOptions): Promise<DataFolderLock> {
-    const file = join(options.dataDir, 'lock')
-    const us = await describeThisProcess(randomUUID(), options.dataDir)
+  static async acquire(options: FolderLockOptions): Promise<FolderLock> {
+    const file = join(options.folder, 'lock')
+    const us = await describeThisProcess(randomUUID(), options.folder)
     const text = `${JSON.stringify(us, null, 2)}\n`
     let contended = false
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      if (await createLock(file, text)) {
-        // Who judged the old lock when we did may have moved ours away by mistake, and is about to put it back.
-        if (contended) await delay(STEP_MS)
-        if ((await readLock(file))?.text === text) return new DataFolderLock(file, text, options)
-      }
-      contended = true
+      // Who judged the old lock when we did may have moved ours away by mistake, and is about to put it back.
+      if ((await createLock(file, text)) && contended) await delay(STEP_MS)
       const seen = await readLock(file)
+      if (seen?.text === text) return new FolderLock(file, text, options)
+      contended = true
       if (seen === undefined) continue
-      if (await isStale(seen, us, file)) await takeAway(seen, file, options)
+      if (await isStale(seen, us, options)) await takeAway(seen, file, options)
       else await delay(STEP_MS)
     }
-    throw new MirrorError('CONFIGURATION', `Cannot lock data folder ${options.dataDir}: others try at the same time.`, {
-      key: 'dataDir',
-    })
+    const message = `Cannot lock ${KINDS[options.key]} ${options.folder}: others try at the same time.`
+    throw new MirrorError('CONFIGURATION', message, { key: options.key })
   }
 
   /** Removes the lock if it is still ours. */
@@ -93,6 +93,10 @@ export class DataFolderLock implements AsyncDisposable {
     if ((await readLock(this.#file))?.text === this.#text) await rm(this.#file, { force: true })
   }
 
+  get #kind(): string {
+    return KINDS[this.#options.key]
+  }
+
   #end(): void {
     this.#ended = true
     clearInterval(this.#timer)
@@ -100,7 +104,7 @@ export class DataFolderLock implements AsyncDisposable {
 
   #startBeat(): void {
     this.#beat ??= this.#heartbeat()
-      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'cannot renew the lock of the data folder'))
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, `cannot renew the lock of the ${this.#kind}`))
       .finally(() => {
         this.#beat = undefined
       })
@@ -115,13 +119,13 @@ export class DataFolderLock implements AsyncDisposable {
     if (this.#ended) return
     // Nobody took it, it was only removed.
     if (await createLock(this.#file, this.#text)) {
-      this.#options.log.warn({ lock: this.#file }, 'the lock of the data folder was gone: written again')
+      this.#options.log.warn({ lock: this.#file }, `the lock of the ${this.#kind} was gone: written again`)
       return
     }
     if (await this.#renew()) return
     this.#end()
     const holder = (await readLock(this.#file))?.text
-    this.#options.log.fatal({ lock: this.#file, holder }, 'another process has taken the data folder')
+    this.#options.log.fatal({ lock: this.#file, holder }, `another process has taken the ${this.#kind}`)
     this.#options.onLost?.()
   }
 
@@ -161,7 +165,7 @@ async function readLock(file: string): Promise<SeenLock | undefined> {
 }
 
 /** @throws MirrorError `CONFIGURATION` if the holder is at work. */
-async function isStale(seen: SeenLock, us: LockHolder, file: string): Promise<boolean> {
+async function isStale(seen: SeenLock, us: LockHolder, { folder, key }: FolderLockOptions): Promise<boolean> {
   const holder = parseLockHolder(seen.text)
   if (holder === undefined) return seen.ageMs > TORN_MS
   const here = isOnThisMachine(holder, us)
@@ -174,14 +178,14 @@ async function isStale(seen: SeenLock, us: LockHolder, file: string): Promise<bo
   const advice = isCopy
     ? `If this folder is a copy of its folder, delete the lock file, or ${again}`
     : here
-      ? 'Stop that process, or choose another dataDir'
+      ? `Stop that process, or choose another ${key}`
       : `If that machine is gone, ${again}`
-  const message = `One process at a time writes a data folder, and ${who} (lock file ${file}). ${advice}.`
-  throw new MirrorError('CONFIGURATION', message, { key: 'dataDir' })
+  const message = `One process at a time writes a ${KINDS[key]}, and ${who} (lock file ${join(folder, 'lock')}). ${advice}.`
+  throw new MirrorError('CONFIGURATION', message, { key })
 }
 
 /** Removes exactly the lock that was seen. A rename can hit a newer one: that one is put back. */
-async function takeAway(seen: SeenLock, file: string, options: DataFolderLockOptions): Promise<void> {
+async function takeAway(seen: SeenLock, file: string, options: FolderLockOptions): Promise<void> {
   const aside = `${file}.${randomUUID()}`
   const moved = await unlessMissing(
     rename(file, aside).then(() => true),
@@ -190,7 +194,7 @@ async function takeAway(seen: SeenLock, file: string, options: DataFolderLockOpt
   if (!moved) return
   if ((await readFile(aside, 'utf8')) === seen.text) {
     await rm(aside, { force: true })
-    options.log.warn({ lock: file, holder: seen.text }, 'took over the data folder of a process that is gone')
+    options.log.warn({ lock: file, holder: seen.text }, `took over the ${KINDS[options.key]} of a process that is gone`)
   } else {
     await rename(aside, file)
   }

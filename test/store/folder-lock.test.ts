@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DataFolderLock } from '../../src/store/disk/data-folder-lock.ts'
+import { FolderLock } from '../../src/store/disk/folder-lock.ts'
 import { describeThisProcess, type LockHolder } from '../../src/store/disk/lock-holder.ts'
 import { startChild } from './child-process.ts'
 import { makeTempFolder } from './temp-folder.ts'
@@ -26,9 +26,9 @@ interface AcquireOptions {
   readonly heartbeatMs?: number
 }
 
-function acquire(options: AcquireOptions = {}): Promise<DataFolderLock> {
+function acquire(options: AcquireOptions = {}): Promise<FolderLock> {
   const log = pino({ level: 'trace' }, { write: (line: string) => lines.push(JSON.parse(line)) })
-  return DataFolderLock.acquire({ dataDir: temp.path, log, ...options })
+  return FolderLock.acquire({ folder: temp.path, key: 'dataDir', log, ...options })
 }
 
 /** Writes a lock as another process would have. */
@@ -174,8 +174,8 @@ test('a lock that came along when the folder was copied counts until it has been
   expect(child.firstLine).toBe('open')
   await using copy = await makeTempFolder()
   const lock = join(copy.path, 'lock')
-  const acquireCopy = (): Promise<DataFolderLock> =>
-    DataFolderLock.acquire({ dataDir: copy.path, log: pino({ level: 'silent' }) })
+  const acquireCopy = (): Promise<FolderLock> =>
+    FolderLock.acquire({ folder: copy.path, key: 'dataDir', log: pino({ level: 'silent' }) })
   for (const [ageMs, taken] of [
     [5_000, false],
     [60_000, true],
