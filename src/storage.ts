@@ -1,3 +1,4 @@
+import { relative, resolve } from 'node:path'
 import type { Config } from './config/schema.ts'
 import { MirrorError } from './errors.ts'
 import type { Log } from './log.ts'
@@ -43,7 +44,10 @@ export async function openStorage(parts: StorageParts): Promise<Storage> {
   const { dataDir, stateDir, archives } = config
   await using opened = new AsyncDisposableStack()
   const folder = opened.use(await openDataFolder({ dataDir, log, onLost: () => onLost(lostFolder(dataDir)) }))
-  const state = opened.use(await openStateFolder({ stateDir, log, onLost: () => onLost(lostFolder(stateDir)) }))
+  const hasLock = relative(resolve(dataDir), resolve(stateDir)).startsWith('..')
+  const state = opened.use(
+    await openStateFolder({ stateDir, log, hasLock, onLost: () => onLost(lostFolder(stateDir)) }),
+  )
   const pins = await PinnedSets.open({ records: state.records, now, log })
   const space = createSpace(parts, folder)
   const checked = new CheckedBlobStore(space.blobs, {

@@ -38,7 +38,8 @@ function formatExplanation({ address, version, summary, findings }: Explanation)
 /** A mark, what was looked at, and the words; below them what vouches for it. */
 function formatFinding(finding: Finding, width: number): string[] {
   const { about, verdict, text, code, upstreamUrl, at, authentication } = finding
-  const mark = verdict === 'ok' ? 'ok' : '! '
+  const isAbsent = verdict === 'missing' && code === undefined
+  const mark = verdict === 'ok' ? 'ok' : isAbsent ? '- ' : '! '
   const [first = '', ...more] = text.split('\n')
   const verdictText = verdict === 'ok' ? '' : `${verdict}: `
   const details = [

@@ -3,7 +3,7 @@ import prettyBytes from 'pretty-bytes'
 import { Job, type JobItem, JobOutcome, JobPage, JobWithItems } from '../admin/schema/jobs.ts'
 import { type AdminOptions, addAdminOptions, openAdminClient } from './api/options.ts'
 import { followJob } from './job/follow.ts'
-import { countBad, formatOutcomes } from './job/progress-text.ts'
+import { countBad, formatBytes, formatOutcomes } from './job/progress-text.ts'
 import { jobExitCode, printResult } from './job/result.ts'
 import { watchJob } from './job/watch.ts'
 import { formatAge } from './terminal/age.ts'
@@ -103,7 +103,7 @@ function formatJob(job: Job): string {
     ['created', createdAt],
     ['started', startedAt],
     ['finished', finishedAt],
-    ['progress', `${progress.done} of ${progress.total} items, ${prettyBytes(progress.bytes)}`],
+    ['progress', `${progress.done} of ${progress.total} items, ${formatBytes(progress)}`],
     ['outcomes', formatOutcomes(job)],
   ])
 }

@@ -78,7 +78,7 @@ async function assertSoundFolder({ dataDir }: SpawnedMirror, moment: string): Pr
   }
 }
 
-test('after kill -9 in mid-write at ten random moments the next answer is right, and nothing torn or unfinished is left (B47)', {
+test('after kill -9 in mid-write at six random moments the next answer is right, and nothing torn or unfinished is left (B47)', {
   timeout: 180_000,
 }, async () => {
   const seed = randomInt(2 ** 31)
@@ -88,12 +88,12 @@ test('after kill -9 in mid-write at ten random moments the next answer is right,
   const provider = 'acme/widget'
   let killedUnfinished = 0
   let killedPublished = 0
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 6; round++) {
     const version = `1.${round}.0`
     const release = await origin.publish({ provider, version, platforms: [PLATFORM], archiveBytes: ARCHIVE_BYTES })
     const { sha256: digest, body } = release.package(PLATFORM)
-    // Five kills fall within the download, two around fsync and rename, three while the records are written.
-    const phase = round < 5 ? 'download' : round < 7 ? 'commit' : 'record'
+    // Three kills fall within the download, one around fsync and rename, two while the records are written.
+    const phase = round < 3 ? 'download' : round < 4 ? 'commit' : 'record'
     const fraction = random()
     const moment = `in round ${round} with seed ${seed}: ${phase} at ${fraction}`
     const fault = origin.fault({ kind: 'archive', times: 1 }, phase === 'download' ? { trickle: 12_000_000 } : {})
@@ -124,12 +124,12 @@ test('after kill -9 in mid-write at ten random moments the next answer is right,
   }
   console.info(`killed before the blob had its name: ${killedUnfinished}, after: ${killedPublished}`)
   // Else the kills came when nothing was going on, and the test has shown nothing.
-  expect(killedUnfinished).toBeGreaterThanOrEqual(4)
-  expect(killedPublished).toBeGreaterThanOrEqual(3)
+  expect(killedUnfinished).toBeGreaterThanOrEqual(2)
+  expect(killedPublished).toBeGreaterThanOrEqual(2)
 
   await mirror.restart()
   await origin.stop()
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 6; round++) {
     expect((await mirror.archive(provider, `1.${round}.0`, PLATFORM)).headers['terramirror-cache']).toBe('hit')
   }
   await assertSoundFolder(mirror, 'at the end')

@@ -2,12 +2,16 @@ import { spawnSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { TestOrigin } from '../origin/origin.ts'
 import type { Answer, Ask, TestMirror } from './mirror-fixture.ts'
 import { HOST } from './mirror-workspace.ts'
 import { registryBase } from './registry-door.ts'
 import { createWorkspace, hostConfig, networkMirrorConfig, type TerraformRun, type Workspace } from './terraform-cli.ts'
+
+/** A slow machine needs some; a mirror that is never ready is told. */
+const MAX_RETURNS = 20
 
 /** Where a module was put, and how the CLI was told: one call in a configuration. */
 export interface ModuleCall {
@@ -46,9 +50,13 @@ export function moduleDownloadPath(module: string, version: string): string {
   return `/v1/modules/${fullModule(module)}/${encodeURIComponent(version)}/download`
 }
 
-/** `download` of a module version. */
-export function askModule(mirror: TestMirror, module: string, version: string, ask?: Ask): Promise<Answer> {
-  return mirror.ask(moduleDownloadPath(module, version), ask)
+/** `download` of a module version. Comes back as long as the mirror says that it is not ready, as clients do. */
+export async function askModule(mirror: TestMirror, module: string, version: string, ask?: Ask): Promise<Answer> {
+  for (let left = MAX_RETURNS; ; left--) {
+    const answer = await mirror.ask(moduleDownloadPath(module, version), ask)
+    if (answer.status !== 503 || left === 0) return answer
+    await sleep(1_000 * Number(answer.headers['retry-after']))
+  }
 }
 
 /** A location of ours, taken apart and checked. */

@@ -91,7 +91,7 @@ describe.skipIf(!ready)('a module that nobody holds yet', () => {
     await using workspace = await createModuleWorkspace(mirror, {
       slow: { source: `${HOST}/${module}`, version: '1.0.0' },
     })
-    const [run, other] = await Promise.all([workspace.run(['init']), askModule(mirror, module, '1.0.0')])
+    const [run, other] = await Promise.all([workspace.run(['init']), mirror.ask(moduleDownloadPath(module, '1.0.0'))])
     expect([other.status, other.headers['retry-after'], other.json().code]).toEqual([503, '2', 'MODULE_PENDING'])
     expect(other.json().error).toContain('takes longer than a client waits')
     expect(run.code, run.output).toBe(0)

@@ -71,7 +71,7 @@ describe.skipIf(!ready)('large modules', () => {
 
   test('beyond the limit a repository is refused, with the limit, and nothing stays', async () => {
     await using mirror = await spawnMirror({ origin, config: { archives: { maxArchiveSize: '5MB' } } })
-    const answer = await askUntilDone(mirror, 'acme/dumb/aws')
+    const answer = await askModule(mirror, 'acme/dumb/aws', '1.0.0')
     expect([answer.status, answer.json().code], answer.body.toString()).toEqual([502, 'UPSTREAM_TOO_LARGE'])
     expect(answer.json().error).toMatch(/registry\.example\.test sends more than the limit of 5000000 bytes/)
     expect((await readdir(join(mirror.dataDir, 'tmp'))).filter((name) => name.startsWith('work-'))).toEqual([])
@@ -142,17 +142,9 @@ async function importHistory(repository: GitRepository, megabytes: number, lastM
   expect((await ended)[0]).toBe(0)
 }
 
-async function askUntilDone(mirror: SpawnedMirror, module: string): Promise<Awaited<ReturnType<typeof askModule>>> {
-  for (;;) {
-    const answer = await askModule(mirror, module, '1.0.0')
-    if (answer.status !== 503) return answer
-    await new Promise((resolve) => setTimeout(resolve, 500))
-  }
-}
-
 /** Path of the archive. */
 async function untilHeld(mirror: SpawnedMirror, module: string): Promise<string> {
-  return locationOf(await askUntilDone(mirror, module), module, '1.0.0').path
+  return locationOf(await askModule(mirror, module, '1.0.0'), module, '1.0.0').path
 }
 
 /** The most memory that the process had since the last call (proc_pid_status(5)), in megabytes. */

@@ -92,7 +92,7 @@ test.skipIf(probe === undefined)(
   async () => {
     await using disk = await mountSmall()
     const stateDir = disk?.path ?? ''
-    await using state = await openStateFolder({ stateDir, log: silentLog() })
+    await using state = await openStateFolder({ stateDir, log: silentLog(), hasLock: false })
     await using journal = await state.journal('j')
     await journal.append('kept')
     const pad = 'x'.repeat(300_000)
@@ -108,7 +108,7 @@ test.skipIf(probe === undefined)(
     expect(await readdir(join(stateDir, 'tmp'))).toEqual([])
     await journal.append('small')
     {
-      await using again = await openStateFolder({ stateDir, log: silentLog() })
+      await using again = await openStateFolder({ stateDir, log: silentLog(), hasLock: false })
       await using same = await again.journal('j')
       expect(await Array.fromAsync(same.read())).toEqual([...held, 'small'])
     }

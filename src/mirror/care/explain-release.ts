@@ -65,9 +65,9 @@ function explainRecord(release: Release | undefined): Finding {
 function explainPin({ pin }: HeldVersion): Finding[] {
   if (pin === undefined) return []
   const text =
-    `Generation ${pin.generation} was installed by somebody, so its files may not change. ` +
+    `An archive of generation ${pin.generation} is held, or was, so no file of it may change. ` +
     'Only a refresh with `accept` replaces them.'
-  return [{ about: 'pin', verdict: 'ok', text, at: pin.pinnedAt }]
+  return [{ about: 'first copy', verdict: 'ok', text, at: pin.pinnedAt }]
 }
 
 function explainCheck(address: ProviderAddress, version: Version, { releases, now }: ExplainReleaseParts): Finding[] {

@@ -14,6 +14,8 @@ export interface StateFolderOptions {
   /** Made if it is not there (its parents too). One process uses it. */
   readonly stateDir: string
   readonly log: Log
+  /** False where the lock of the data folder covers it: a full disk may have no room for a second one. Default true. */
+  readonly hasLock?: boolean
   /** Called once if another process takes the folder: this one must stop writing. */
   readonly onLost?: (() => void) | undefined
 }
@@ -22,7 +24,7 @@ export interface StateFolderOptions {
  * Opens the folder of what this one instance keeps for itself. Only its user may enter what is made here; other things
  * that lie in the same folder (`tls/`) are left alone:
  *
- *     lock        the process that writes here
+ *     lock        the process that writes here, unless the lock of the data folder says so
  *     records/    JSON, durable
  *     journals/   NAME.ndjson: a line an entry, durable
  *     tmp/        unfinished files; emptied
@@ -38,9 +40,11 @@ export async function openStateFolder(options: StateFolderOptions): Promise<Stat
   await using opened = new AsyncDisposableStack()
   try {
     await makeRoot(stateDir)
-    const { log, onLost } = options
-    const lock = await FolderLock.acquire({ folder: stateDir, key: 'stateDir', log, onLost })
-    opened.defer(() => withStorageErrors('release', stateDir, () => lock[Symbol.asyncDispose]()))
+    const { log, hasLock = true, onLost } = options
+    if (hasLock) {
+      const lock = await FolderLock.acquire({ folder: stateDir, key: 'stateDir', log, onLost })
+      opened.defer(() => withStorageErrors('release', stateDir, () => lock[Symbol.asyncDispose]()))
+    }
     for (const folder of [folders.tmp, join(stateDir, 'records'), journalFolder]) {
       await folders.ensure(folder)
       await closeToOthers(folder)

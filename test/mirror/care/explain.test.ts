@@ -94,7 +94,7 @@ describe('a version is explained', () => {
     expect(answer.summary).toMatch(/1\.0\.0 is listed and served; 1 archive of it is held\.$/)
     const platforms = ['linux_amd64', 'linux_arm64', 'darwin_arm64']
     expect(verdicts(answer)).toEqual([
-      ...['policy ok', 'list ok', 'release ok', 'pin ok', 'origin ok'],
+      ...['policy ok', 'list ok', 'release ok', 'first copy ok', 'origin ok'],
       ...platforms.flatMap((name) => [
         `platform ${name} ok`,
         `archive ${name} ${name === 'linux_amd64' ? 'ok' : 'missing'}`,
