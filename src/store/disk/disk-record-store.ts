@@ -1,5 +1,7 @@
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { readFile as readFileWithCallback } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
+import { promisify } from 'node:util'
 import type { Log } from '../../log.ts'
 import type { RecordKey, RecordStore } from '../record-store.ts'
 import { SerialByKey } from '../serial-by-key.ts'
@@ -8,6 +10,9 @@ import { type DurableFolders, syncFolder } from './durable-folders.ts'
 import { pruneQuarantine } from './quarantine.ts'
 import { decodeName, recordFile, recordFolder } from './record-path.ts'
 import { unlessMissing, withStorageErrors } from './storage-error.ts'
+
+/** For small files in less than half the time that the one of `node:fs/promises` takes. */
+const readFile = promisify(readFileWithCallback)
 
 /**
  * Records as readable JSON files of a data folder: `records/<name>/<name>.json`. A record and records below it stand
