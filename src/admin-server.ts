@@ -1,4 +1,7 @@
-import { ADMIN_BASE, createAdminApp } from './admin/admin-app.ts'
+import type { Hono } from 'hono'
+import type { AdminAppParts } from './admin/admin-app.ts'
+import { ADMIN_BASE } from './admin/admin-base.ts'
+import type { AdminEnv } from './admin/admin-env.ts'
 import { createAdminRequestListener } from './admin/admin-request-listener.ts'
 import { AuditLog } from './admin/audit-log.ts'
 import type { Operations } from './admin/operations.ts'
@@ -50,7 +53,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   opened.defer(() => audit.idle())
   const stopping = new AbortController()
   const observer = metrics.admin
-  const app = createAdminApp({ ...operations, audit, observer, who: token.name, version, stopping: stopping.signal })
+  const app = openLater({ ...operations, audit, observer, who: token.name, version, stopping: stopping.signal })
   const isSocket = 'socket' in config.listen
   const listener = await openListener({
     address: config.listen,
@@ -74,6 +77,17 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
         stopping.abort()
         await listener.close(graceMs)
       }
+    },
+  }
+}
+
+/** Loaded with the first request that shows the token: most mirrors are asked seldom, and start sooner without it. */
+function openLater(parts: AdminAppParts): Pick<Hono<AdminEnv>, 'fetch'> {
+  let app: Promise<Hono<AdminEnv>> | undefined
+  return {
+    async fetch(...request) {
+      app ??= import('./admin/admin-app.ts').then(({ createAdminApp }) => createAdminApp(parts))
+      return (await app).fetch(...request)
     },
   }
 }

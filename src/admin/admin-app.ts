@@ -3,6 +3,7 @@ import type { MiddlewareHandler } from 'hono'
 import { routePath } from 'hono/route'
 import { MirrorError } from '../errors.ts'
 import { exchangeOf } from '../http/exchange.ts'
+import { ADMIN_BASE } from './admin-base.ts'
 import type { AdminEnv, Change } from './admin-env.ts'
 import type { AuditLog } from './audit-log.ts'
 import { auditChanges } from './audited.ts'
@@ -15,9 +16,6 @@ import type { Operations } from './operations.ts'
 import { createPinRoutes } from './pin-routes.ts'
 import { problemOf, problemResponse } from './problem.ts'
 import { createStockRoutes } from './stock-routes.ts'
-
-/** Path of the admin API on its listener. */
-export const ADMIN_BASE = '/admin/api/v1'
 
 /** What the admin app is made of. */
 export interface AdminAppParts extends Operations {

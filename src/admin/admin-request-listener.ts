@@ -24,7 +24,7 @@ export interface AdminRequestListenerParts {
  * rest of the request: it is asked for here, where no route can forget it, and before anything is looked at.
  */
 export function createAdminRequestListener(
-  app: Hono<AdminEnv>,
+  app: Pick<Hono<AdminEnv>, 'fetch'>,
   { token, audit, observer, log }: AdminRequestListenerParts,
 ): RequestListener {
   return createRequestListener(app, {

@@ -23,7 +23,7 @@ export interface RequestListenerParts {
  * before anything parses it, and accounts for every request.
  */
 export function createRequestListener<Env extends HttpEnv>(
-  app: Hono<Env>,
+  app: Pick<Hono<Env>, 'fetch'>,
   { account, serveHot, front, findRefusal = findPublicRefusal }: RequestListenerParts,
 ): RequestListener {
   const dispatch = getRequestListener(app.fetch, {

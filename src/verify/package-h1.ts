@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { Readable } from 'node:stream'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { TransformOptions } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { crc32, createInflateRaw } from 'node:zlib'
+import { crc32, createInflateRaw, type ZlibOptions } from 'node:zlib'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
 import { type PackageHash, parsePackageHash } from '../protocol/package-hash.ts'
 import { hasHiddenEntries } from './hidden-entries.ts'
@@ -24,10 +25,18 @@ export interface PackageHashes {
   readonly reason?: string
 }
 
+/** A zip, and the same file for its contents. */
+interface Package {
+  readonly zip: ZipFile
+  readonly file: FileHandle
+}
+
 /** The digest of each entry's contents, by the raw bytes of its name read as Latin-1. */
 type Contents = Map<string, { readonly sha256: string; readonly isDirectory: boolean }>
 
-const CHUNK_BYTES = 1024 * 1024
+const READ_BYTES = 1024 * 1024
+/** Some pieces are inflated while earlier ones are hashed. */
+const INFLATE: ZlibOptions & TransformOptions = { chunkSize: 1024 * 1024, highWaterMark: 4 * 1024 * 1024 }
 const STORED = 0
 const DEFLATED = 8
 
@@ -58,6 +67,7 @@ async function readContents(path: string, limits: ZipLimits): Promise<Contents> 
   // Undecoded: Go hashes the raw bytes of a name, and decoding would turn `\` into `/` and CP437 into UTF-8.
   const zip = await openPromise(path, { decodeStrings: false })
   try {
+    await using file = await open(path)
     if (zip.entryCount > limits.maxEntries) throw new Error(`more than ${limits.maxEntries} entries`)
     const contents: Contents = new Map()
     let nameBytes = 0
@@ -69,7 +79,7 @@ async function readContents(path: string, limits: ZipLimits): Promise<Contents> 
       if (bytes > limits.maxBytes) throw new Error(`it unpacks to more than ${limits.maxBytes} bytes`)
       const name = entry.fileNameRaw.toString('latin1')
       if (contents.has(name)) throw new Error(`duplicate entry ${quote(name)}`)
-      contents.set(name, { sha256: await hashEntry(zip, entry, name), isDirectory: name.endsWith('/') })
+      contents.set(name, { sha256: await hashEntry({ zip, file }, entry, name), isDirectory: name.endsWith('/') })
     }
     if (await hasHiddenEntries(zip, path)) throw new Error('more entries than it states')
     return contents
@@ -78,7 +88,7 @@ async function readContents(path: string, limits: ZipLimits): Promise<Contents> 
   }
 }
 
-async function hashEntry(zip: ZipFile, entry: Entry, name: string): Promise<string> {
+async function hashEntry(package_: Package, entry: Entry, name: string): Promise<string> {
   if (name.includes('\n')) throw new Error(`newline in the name ${quote(name)}`)
   // Unpacked it has another name, and the package another h1.
   if (!isClean(name)) throw new Error(`the path ${quote(name)} is not clean`)
@@ -88,7 +98,7 @@ async function hashEntry(zip: ZipFile, entry: Entry, name: string): Promise<stri
   if (name.endsWith('/')) return hash.digest('hex')
   let size = 0
   let crc = 0
-  await readEntry(zip, entry, (chunk) => {
+  await readEntry(package_, entry, (chunk) => {
     size += chunk.length
     // yauzl checks the size of what it inflates itself, and the CRC-32 of nothing; here we inflate.
     if (size > entry.uncompressedSize) throw new Error(`more contents than stated in ${quote(name)}`)
@@ -100,18 +110,29 @@ async function hashEntry(zip: ZipFile, entry: Entry, name: string): Promise<stri
   return hash.digest('hex')
 }
 
-/** Inflates in large chunks, which is 2.5 times as fast as yauzl's own stream. */
-async function readEntry(zip: ZipFile, entry: Entry, onChunk: (chunk: Buffer) => void): Promise<void> {
+async function readEntry(package_: Package, entry: Entry, onChunk: (chunk: Buffer) => void): Promise<void> {
   const consume = async (source: AsyncIterable<Buffer>) => {
     for await (const chunk of source) onChunk(chunk)
   }
-  const raw: Readable = await zip.openReadStreamPromise(entry, { decodeFileData: false })
+  const raw = readRaw(package_, entry)
   if (entry.compressionMethod === STORED) return pipeline(raw, consume)
   if (entry.compressionMethod === DEFLATED) {
-    return pipeline(raw, createInflateRaw({ chunkSize: CHUNK_BYTES }), consume)
+    return pipeline(raw, createInflateRaw(INFLATE), consume)
   }
-  raw.destroy()
   throw new Error(`unsupported compression method ${entry.compressionMethod}`)
+}
+
+/** Reads large pieces, which makes the whole a third faster than with yauzl's own stream. Ends early where the file does. */
+async function* readRaw({ zip, file }: Package, entry: Entry): AsyncGenerator<Buffer> {
+  const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true })
+  const end = fileDataStart + entry.compressedSize
+  for (let position = fileDataStart; position < end; ) {
+    const piece = Buffer.allocUnsafe(Math.min(READ_BYTES, end - position))
+    const { bytesRead } = await file.read(piece, 0, piece.length, position)
+    if (bytesRead === 0) return
+    position += bytesRead
+    yield piece.subarray(0, bytesRead)
+  }
 }
 
 function isClean(name: string): boolean {
