@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { readKey } from 'openpgp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { formatSize } from '../demo/picture.ts'
+import { PROCESS_ENV } from './e2e/mirror-fixture.ts'
 import { CURRENT_PLATFORM, terraformAvailable } from './e2e/terraform-cli.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -50,7 +51,7 @@ async function startDemo(
   }
   const child = spawn(process.execPath, ['demo/main.ts', ...args], {
     cwd: ROOT,
-    env: { PATH: binDir, TMPDIR: tempDir, ...env },
+    env: { PATH: binDir, TMPDIR: tempDir, NODE_COMPILE_CACHE: PROCESS_ENV.NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
