@@ -275,6 +275,8 @@ describe('terramirror explain', () => {
           code: 'UPSTREAM_TIMEOUT',
           upstreamUrl: 'https://x/',
         },
+        { about: 'archive', verdict: 'missing', text: 'Not held.' },
+        { about: 'archive', verdict: 'missing', text: 'The origin has none.', code: 'PLATFORM_NOT_FOUND' },
       ],
     })
     const { code, stdout } = await run('explain', 'hashicorp/aws', '5.100.0')
@@ -290,6 +292,8 @@ describe('terramirror explain', () => {
       '!   list     stale: The origin (UPSTREAM_TIMEOUT)',
       '             did not answer.',
       '             https://x/',
+      '-   archive  missing: Not held.',
+      '!   archive  missing: The origin has none. (PLATFORM_NOT_FOUND)',
       '',
     ])
     expect(api.seen.at(-1)?.query).toEqual({ address: 'hashicorp/aws', version: '5.100.0' })

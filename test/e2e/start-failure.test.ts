@@ -78,6 +78,17 @@ test('a second mirror on one data folder is refused with the process id of the f
   expect((await first.ask('/readyz')).status).toBe(200)
 })
 
+test('a second mirror on one state folder outside of the data folders is refused too', async () => {
+  await using origin = await startOrigin()
+  const stateDir = join(folder, 'shared-state')
+  await using first = await spawnMirror({ origin, config: { stateDir } })
+  await writeConfig({ dataDir: join(folder, 'another'), stateDir })
+  const second = await serve()
+  const lines = second.stderr.split('\n').filter((line) => !line.startsWith('{'))
+  assertOneLine({ ...second, stderr: lines.join('\n') }, `process ${first.child.pid} on `, join(stateDir, 'lock'))
+  expect(first.child.exitCode).toBeNull()
+})
+
 describe('a data folder that cannot be written ends the start in one line (B77)', () => {
   test('below a regular file: it names the path and the user', async () => {
     await writeFile(join(folder, 'a-file'), 'in the way')
